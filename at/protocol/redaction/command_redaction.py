@@ -79,7 +79,8 @@ _IN_HINTS = frozenset({(("pin", "PIN"),), (("user", "USER"), ("password", "PASSW
 """What stands for all secrets of a command to be pasted; a PIN has 4 to 8 digits (TS 31.101)."""
 _SENTENCE = 80
 """Characters before a command in which a backtick may have begun what is to be pasted."""
-_NUMBER = re.compile(r"-?[0-9]*|0[xX][0-9A-Fa-f]{4}", re.ASCII)  # such as a cipher suite's
+# Of an address too, and of a cipher suite.
+_NUMBER = re.compile(r"-?[0-9]*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|0[xX][0-9A-Fa-f]{4}", re.ASCII)
 
 
 def without_secrets(text: str) -> str:

@@ -240,7 +240,7 @@ _OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "+QSETPSK": _places(2, {0: "psk-identity", 1: "key"}),
     "^SLCK": _places(4, {2: "pin"}, texts=(0,)),
     "^SPWD": _places(3, {1: "pin", 2: "pin"}, texts=(0,)),
-    "^CARDLOCK": _places(1, {0: "pin"}),
+    "^CARDLOCK": _places(3, {0: "pin"}),
     "#DWCFG": _places(9, {2: "value"}, texts=(0,)),
     # What is set stands before its value: a login, or an address and the like.
     "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),

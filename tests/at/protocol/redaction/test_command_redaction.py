@@ -148,6 +148,8 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
         'AT+QMTCFG="keepalive",0,60',
         "+QMTCONN: 0,0,0",
         "+CMQTTCONNECT: 0,0",
+        "#SGACT: 10.12.0.7",
+        "^CARDLOCK: 2,10,0",
         'AT+CMQTTCFG="version",0,4',
         'AT+QSSLCFG="ciphersuite",1,0XFFFF',
         'AT+QSSLCFG="cacert",1,"ca.pem"',
