@@ -38,7 +38,7 @@ _PASSWORD = re.compile(
     r"|(?:access|auth|refresh)[ _-]token|token(?=\"?=\"?[\w.-]{16})"
     r"|(?<=[?&])[\w-]*(?:token|sig|signature|key)"
     r"|(?:pin|puk)(?=\"?\s*[:=]\s*\"?[0-9]{4,8}\b))"
-    r"(\"?\s*[:=]\s*| +(?=\"))([\"'])?+(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
+    r"(\"?\s*[:=]\s*| +(?=\"))(?>([\"'])?)(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
 )
 _PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "pin", "puk")
 # What a shell of Zephyr stores.
