@@ -6,7 +6,7 @@ import pytest
 
 from agent.call import Response, Scheme
 from agent.config.project import ProjectSlugs
-from agent.errors import UsageError
+from agent.errors import BadAnswer, UsageError
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall
 from agent.location.position import Position
 
@@ -50,9 +50,16 @@ def test_each_credential_goes_to_its_own_form_only() -> None:
     current, legacy = LocateWifi(PROJECT), LocateWifi(None)
     assert current.schemes == (Scheme.ORGANIZATION_TOKEN,)
     assert Scheme.ORGANIZATION_TOKEN not in legacy.schemes
-    assert Scheme.SERVICE_TOKEN in legacy.schemes
-    assert Scheme.EVALUATION_TOKEN in legacy.schemes
+    assert {Scheme.SERVICE_TOKEN, Scheme.EVALUATION_TOKEN} <= set(legacy.schemes)
+    assert legacy.schemes[-1] is Scheme.DEVICE_JWT, "a kit always has one: it is the last resort"
     assert legacy.request().path == "/v1/location/wifi"
+
+
+def test_an_answer_without_a_position_is_right_only_where_none_was_asked_for() -> None:
+    empty = Response(200, {}, b"")
+    assert LocateCell(PROJECT, do_reply=False).parse(empty) is None
+    with pytest.raises(BadAnswer):
+        LocateCell(PROJECT).parse(empty)
 
 
 @pytest.mark.contract("D8.5")

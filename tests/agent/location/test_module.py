@@ -19,6 +19,7 @@ from agent.location.wifi.choice import wifi_source
 from at.commands.nrf93m1.radio import ReadCells
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.answers import notice_of
 
 
 @asynccontextmanager
@@ -133,3 +134,10 @@ async def test_a_refusal_of_the_cloud_has_its_cause(
     async with kit(fault, on=on) as (modem, _):
         with pytest.raises(error, match=words):
             await module.locate(modem, module.BY_CELL)
+
+
+@pytest.mark.parametrize("step", ["RESPONSE,4.04", "RESPONSE,5.03", "ERROR,NO_BEARER"])
+def test_a_step_that_failed_is_no_longer_waited_for(step: str) -> None:
+    module._refuse(notice_of("%COAP: RESPONSE,2.05"))
+    with pytest.raises(NotFound, match=step.partition(",")[2]):
+        module._refuse(notice_of(f"%COAP: {step}"))

@@ -65,10 +65,14 @@ async def test_it_is_located_by_what_it_and_this_host_hear(method: int, used: st
 
 
 async def test_without_wifi_its_cells_alone_are_asked_for_and_nothing_without_either() -> None:
+    async def one() -> WifiScan:
+        return WifiScan("test", (AccessPoint("00:00:5e:00:53:01", -50),))
+
     async with kit() as (modem, _):
         assert (await serial_modem.locate(modem, None, BY_ALL)).fulfilled_with == "MCELL"
-        with pytest.raises(NotFound, match="access points"):
-            await serial_modem.locate(modem, None, BY_WIFI)
+        for lone in (None, one):
+            with pytest.raises(NotFound, match="access points"):
+                await serial_modem.locate(modem, lone, BY_WIFI)
 
     async def elsewhere() -> WifiScan:
         return WifiScan("test", tuple(AccessPoint(f"00:00:5e:00:53:0{n}", -50) for n in range(3)))
