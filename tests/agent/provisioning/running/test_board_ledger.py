@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
+
 import pytest
 
 from agent.provisioning.ledger import BoardBusy
+from agent.provisioning.ledger.opening import open_ledger
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import RunEnd
-from tests.support.provisioning.claimed_boards import END, claimed, ledger_of, steps
+from tests.support.provisioning.claimed_boards import END, claimed, ledger_of, one_message, steps
 from tests.support.provisioning.ledgers import NOW, UUID
 
 
@@ -81,3 +85,55 @@ async def test_a_run_that_cannot_be_concluded_lets_its_board_go(address: str) ->
         with pytest.raises(ValueError, match="label"):
             await run.conclude(END, NOW)
         await claimed(ledger, UUID)
+
+
+async def test_a_claim_that_was_broken_off_lets_its_board_go(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        async with one_message(ledger):
+            claim = asyncio.create_task(claimed(ledger, UUID))
+            await asyncio.sleep(0)
+            claim.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await claim
+        await claimed(ledger, UUID)
+
+
+async def test_a_write_that_the_board_refused_is_none_and_the_first_end_is_the_end(
+    address: str,
+) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        await run.begin(ProvisioningStep.KEY, "10", writes=1)
+        run.refused(ProvisioningStep.KEY, "ERROR", writes=1)
+        await run.conclude(RunEnd("failed", "key", 1, "modem", "ERROR", "{}"), NOW)
+        await run.conclude(END, NOW)
+        record = await ledger.call(lambda to: to.board(UUID))
+    assert record is not None
+    assert (record.writes, run.writes) == (0, 0)
+    assert (record.outcome, record.reason) == ("failed", "ERROR")
+
+
+async def test_what_the_service_is_about_to_get_is_on_disk_before(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        with closing(open_ledger(address, "reads", writes=False)) as other:
+            await run.keep_attestation("a token")
+            record = other.board(UUID)
+            assert record is not None
+            assert record.attestation == "a token"
+            await run.begin_registration("onboard nrf-1", "onboard")
+            assert [note.step for note in other.steps(UUID)] == ["register"]
+
+
+async def test_what_was_begun_is_told_until_it_is_done_and_a_new_key_has_no_certificate(
+    address: str,
+) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        await run.begin(ProvisioningStep.KEY, "10 kept.pem", writes=1)
+        assert await run.last_begun(ProvisioningStep.KEY) == "10 kept.pem"
+        run.finish_key("made by the modem", "PEM", "digest")
+        run.finish(ProvisioningStep.CERTIFICATE, certificate="of the key before")
+        assert await run.last_begun(ProvisioningStep.KEY) == ""
+        run.finish_key("", "PEM 2", "digest 2")
+        assert (run.record.public_key, run.record.certificate) == ("PEM 2", "")
