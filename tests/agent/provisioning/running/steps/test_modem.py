@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
 from at.virtual import kit
@@ -30,6 +32,7 @@ async def test_a_refused_write_is_a_failure_with_its_reason(
     assert outcome.outcome == "failed"
     assert outcome.step in {"ca-chain", "key"}
     assert outcome.reason == record.reason != ""
+    assert (outcome.writes, record.writes) == (0, 0), "what was refused wears no flash"
 
 
 async def test_a_write_to_a_tag_that_takes_none_says_how_to_name_another(
@@ -121,6 +124,58 @@ async def test_a_key_that_another_board_signs_for_is_not_taken(
         outcome = await run_board(location, station, opened, lambda *_: None)
     assert (outcome.outcome, outcome.step) == ("swapped", "key")
     assert "made by another" in outcome.reason
+
+
+async def test_a_board_that_is_swapped_while_it_is_written_to_is_told_as_such(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path) as station, tray.open(other) as second:
+
+        class SwappedMeanwhile(ModemBoard):
+            async def write(self, tag: int, kind: int, content: str) -> None:
+                await super().write(tag, kind, content)
+                self._modem = second._modem
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                yield SwappedMeanwhile(board._modem)
+
+        outcome = await run_board(location, station, opened, lambda *_: None)
+    assert (outcome.outcome, outcome.step) == ("swapped", "ca-chain")
+
+
+async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+
+    class HidesIt(ModemBoard):
+        async def credentials(self):  # type: ignore[no-untyped-def]
+            return [one for one in await super().credentials() if one.type != 2]
+
+    @asynccontextmanager
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
+            yield HidesIt(board._modem)
+
+    async with station_of(standin, tmp_path) as station:
+        outcome = await run_board(tray.locations(1)[0], station, opened, lambda *_: None)
+        [record] = await station.ledger.call(boards_of)
+    assert (outcome.outcome, outcome.step, record.public_key) == ("failed", "key", "")
+    assert "does not list it" in outcome.reason
+
+
+async def test_a_certificate_for_another_key_than_the_boards_is_found_before_the_service_is_told(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign, another = DeviceCa.sign, ec.generate_private_key(ec.SECP256R1()).public_key()
+    monkeypatch.setattr(DeviceCa, "sign", lambda ca, _key, *rest: sign(ca, another, *rest))
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+        [record] = await station.ledger.call(boards_of)
+    assert (outcome.outcome, outcome.step, record.registered_key) == ("failed", "verify", "")
+    assert "for another key" in outcome.reason
 
 
 @pytest.mark.parametrize(
