@@ -74,6 +74,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CGDCONT?", ['+CGDCONT: 256,"IP","a"']),
         ("AT+CGPADDR", ['+CGPADDR: 0,"10.0.0.1 fe80::1","fe80::2"']),
         ("AT+CGPADDR", ['+CGPADDR: 0,"nowhere"']),
+        ("AT+CGACT?", ["+CGACT: 0,1,1"]),
         ("AT+CGPADDR", ['+CGPADDR: 0,"1"']),
         ("AT+CGPADDR", [f'+CGPADDR: 0,"{"1" * 65}"']),
         ("AT+CGCONTRDP", ['+CGCONTRDP: 0,256,"a"']),

@@ -83,7 +83,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT%XMONITOR", [MONITOR.replace("2300", "262144")]),
         ("AT%XMONITOR", [MONITOR.replace('"00B7"', '"000B7"')]),
         ("AT%XMONITOR", [MONITOR.replace('"00011B07"', '"000011B07"')]),
-        ("AT%XMONITOR", [MONITOR.replace(',"",', ',"01010",')]),
+        ("AT%XMONITOR", [MONITOR.replace(',"",', ',"010",')]),
         ("AT%XMONITOR", [MONITOR.replace('"01001001"', '"001001001"')]),
         (
             "AT%CONEVAL",

@@ -87,6 +87,19 @@ def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_sinc
     assert make_plan(board, GOAL, DONE).restore_mode is None
 
 
+def test_a_mode_that_a_run_by_commands_left_is_put_back_by_the_next_one_that_writes() -> None:
+    goal = structs.replace(GOAL, registration=RegistrationMethod.CLAIM, prove=True)
+    online = structs.replace(FRESH, mode=1, has_client=True)
+    made = make_plan(online, goal, BoardHistory(mode_before=0))
+    assert (made.refusal, made.writes, made.restore_mode) == ("", 3, 0)
+
+
+def test_a_device_id_that_is_taken_over_is_registered_anew() -> None:
+    goal = structs.replace(GOAL, take_over=frozenset({GOAL.device_id(READY.uuid, READY.imei)}))
+    made = make_plan(READY, goal, structs.replace(DONE, id_holders=("board 2",)))
+    assert (made.refusal, made.writes, made.has(ProvisioningStep.REGISTER)) == ("", 0, True)
+
+
 def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
     made = make_plan(structs.replace(FRESH, mode=1), GOAL, BoardHistory())
     assert made.has(ProvisioningStep.OFFLINE)

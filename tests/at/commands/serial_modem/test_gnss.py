@@ -38,6 +38,12 @@ def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize("line", ["#XGPS: 1,1,1", "#XGNSS: 1,5", "#XGNSS: 63.42,10.39"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("#XGPS: 1,1,1", "#XGNSS: 1,5", "#XGNSS: 63.42,10.39"),
+        '#XGNSSPOS: -90.1,10.39,162.8,15.6,1.41,0.0,"2026-02-10 14:53:12"',
+    ],
+)
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
