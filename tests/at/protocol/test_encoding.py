@@ -79,7 +79,17 @@ def test_a_refusal_names_the_command_and_not_its_secret() -> None:
     assert "5ec2e7" not in str(refused.value)
 
 
+def test_a_quote_that_is_never_closed_is_refused_for_the_modem_would_wait_for_its_end() -> None:
+    for line in ('AT+X="a', 'AT+X="a","', 'AT+X="'):
+        with pytest.raises(UnsafeArgument, match="an odd quote"):
+            check_line(line)
+
+
 def test_a_command_longer_than_the_modem_takes_is_refused() -> None:
+    for longest in ('AT+X="' + "a" * 4088 + '"', "AT+X=" + "1" * 4090):
+        assert check_line(longest) == longest
+        with pytest.raises(UnsafeArgument, match="4096 bytes"):
+            check_line(longest.replace("X", "XY"))
     with pytest.raises(UnsafeArgument, match="4095"):
         check_line('AT+X="' + "a" * 4095 + '"')
     with pytest.raises(UnsafeArgument, match="UTF-8"):
