@@ -46,8 +46,6 @@ def read_firmware(text: str) -> Firmware:
     if match is None or len(versions) != 1 or not _SHAPE.fullmatch(text):
         raise ParseError("the modem's answer to AT+CGMR is not a firmware version")
     version = versions[0]
-    if version.start() < match.end():
-        raise ParseError("the modem's answer to AT+CGMR names no version behind the chip")
     numbers = version.group().split(".")
     if any(number[0] == "0" and number != "0" for number in numbers):
         # No release is written so: a digit was lost or doubled on the line.
