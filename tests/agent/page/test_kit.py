@@ -152,17 +152,21 @@ def test_the_moment_that_is_opened_is_marked_on_every_chart_of_the_hour(
 
 def test_the_recording_of_a_stretch_is_a_transcript_without_secrets_and_identities() -> None:
     feed, now = console(), NOW.timestamp()
-    times = iter([now - 60, now, now + 1, now + 2])
+    times = iter([now - 60, now, now + 1, now + 2, now + 3])
     feed.recent = RecentMoments(lambda: next(times))
-    for text in ("> AT", "> AT+CGSN=1", '< +CGSN: "352656100367872"', "< OK"):
+    for text in ("> AT", "> AT+CGSN=1", '< +CGSN: "352656100367872"', "< OK", '> AT+CPIN="4711"'):
         feed.recent.add(AT, text)
     text = recording(kit("a"), feed.recent, NOW, None)
     steps = parse_transcript(text).steps
     assert [(step.direction, step.at_s) for step in steps] == [
-        (Direction.SENT, 0.0), (Direction.RECEIVED, 1.0), (Direction.RECEIVED, 2.0)
+        (Direction.SENT, 0.0), (Direction.RECEIVED, 1.0), (Direction.RECEIVED, 2.0),
+        (Direction.SENT, 3.0),
     ]  # fmt: skip
     assert steps[0].data == b"AT+CGSN=1\r"
     assert "352656100367872" not in text
+    assert "4711" not in text
+    upto = recording(kit("a"), feed.recent, None, NOW + timedelta(seconds=1))
+    assert len(parse_transcript(upto).steps) == 3
 
 
 def test_the_download_has_no_secret() -> None:

@@ -34,7 +34,7 @@ def shown(*kits: Any, **chosen: str) -> Any:
 
 def test_the_worst_is_first_and_then_the_longest() -> None:
     view = shown(
-        kit("well"),
+        kit("well", since=NOW - timedelta(hours=2)),
         kit("new", state=State.TROUBLE, since=NOW),
         kit("old", state=State.TROUBLE, since=NOW - timedelta(hours=1)),
         kit("odd", state=State.ATTENTION),
@@ -83,6 +83,11 @@ def test_what_waits_for_the_link_is_not_told_beside_what_is_wrong_with_it() -> N
     card = shown(waits).parts["kit-a"]
     assert "its port went away" in card
     assert "fota: " not in card
+
+
+def test_a_kit_that_is_not_heard_says_so() -> None:
+    card = shown(kit("a", state=State.UNKNOWN)).parts["kit-a"]
+    assert "link: " in card
 
 
 def test_a_finding_that_repeats_the_cause_is_not_shown_again() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.page.markup import LONGEST, Html, tag, visible
@@ -29,6 +29,7 @@ class Read(HTMLParser):
 
 
 @given(text=st.text(max_size=200), value=st.text(max_size=200))
+@example(text="</p><script>", value='" onload="alert(1)')
 def test_any_text_is_read_back_as_the_text_that_is_shown(text: str, value: str) -> None:
     read = Read(tag("p", text, title=value))
     assert read.tags == [("p", {"title": visible(value)})]
