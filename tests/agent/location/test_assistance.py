@@ -18,7 +18,7 @@ from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound, Unavailable
 from agent.http import HttpClient, HttpTransport
 from agent.http.download_targets import SourceRefused
-from agent.location import agnss
+from agent.location import agnss, pgps
 from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.pgps import PredictionRequest, fetch_pgps
@@ -222,9 +222,23 @@ async def test_predictions_of_another_time_are_refused(
     assert "clock" in told.value.hint
     standin.clock.freeze()
     now = datetime.now(UTC)
-    end = (await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=now)).file.end
-    with pytest.raises(DamagedAssistance, match="is outside"):
-        await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=end)
+    file = (await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=now)).file
+    for outside in (file.end, file.start - timedelta(seconds=1)):
+        with pytest.raises(DamagedAssistance, match="is outside"):
+            await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=outside)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [(PredictionRequest(3, 240), "period 120"), (PredictionRequest(2, 120), "3 predictions")],
+)
+async def test_predictions_that_were_not_asked_for_are_refused(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch, wanted: PredictionRequest, words: str
+) -> None:
+    ask = pgps.RequestPgps
+    monkeypatch.setattr(pgps, "RequestPgps", lambda at, _: ask(at, PredictionRequest(3, 120)))
+    with pytest.raises(DamagedAssistance, match=words):
+        await fetch_pgps(client, HERE, wanted, nothing, now=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
