@@ -83,7 +83,8 @@ async def test_a_program_is_sent_a_signal_and_ends_of_it_or_is_killed(
     received: int, sends: int | None, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals, "_GRACE_S", 60.0 if code == 143 else 0.0)
-    assert await run_program(("sleep", "600"), {}, stopped(received), sends=sends) == code
+    async with asyncio.timeout(60):
+        assert await run_program(("sleep", "600"), {}, stopped(received), sends=sends) == code
 
 
 async def test_a_program_that_is_not_there_is_a_wrong_call() -> None:
@@ -101,5 +102,6 @@ async def test_what_serves_ends_well_unless_it_is_interrupted(number: int, code:
 @posix
 async def test_a_failure_ends_what_serves_and_the_program_beside_it() -> None:
     failure = stopped(1)
-    assert await serve_until_stopped((), {}, failure) == 0
-    assert await serve_until_stopped(("sleep", "600"), {}, failure) == 143
+    async with asyncio.timeout(60):
+        assert await serve_until_stopped((), {}, failure) == 0
+        assert await serve_until_stopped(("sleep", "600"), {}, failure) == 143
