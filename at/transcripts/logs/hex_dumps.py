@@ -1,7 +1,7 @@
-"""Takes what was sent and received out of the dumps in hex of a kit's own log. Pure.
+"""Takes what was sent and received out of dumps in hex. Pure.
 
 Zephyr's log and that of ESP-IDF have them where firmware dumps what goes over a port, as Serial
-Modem and the drivers of modems do.
+Modem and the drivers of modems do; on the host socat and pyserial's spy:// write them.
 """
 
 import re
@@ -18,6 +18,16 @@ _LABELLED_ROW = re.compile(
     re.IGNORECASE,
 )
 """How esp_modem begins each row: with the direction, and no line above it."""
+_ROWS_OF_THE_HOST = (
+    re.compile(  # socat -x, perhaps with -v; its line above each transfer was set before the row
+        r"(?P<head>\d{4}/\d\d/\d\d [\d:.]+ )(?:(?P<out>>)|<) "
+        r"(?P<bytes>(?: [0-9a-f]{2})+)(?:  .*)?"
+    ),
+    re.compile(
+        r"(?P<head>\d{6,}\.\d{3} )(?:(?P<out>TX)|RX) {3}[0-9A-F]{4}  "
+        r"(?P<bytes>(?:[0-9A-F]{2} {1,2}){1,16}) .*"
+    ),
+)
 _ROW = re.compile(r"(?:(?:.*\s)?\s{2})?(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
 
 
@@ -30,9 +40,13 @@ def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, st
     begin = 0
     dumped = bytearray()
     for number, line in numbered:
-        row = _ROW.fullmatch(line)
-        own = _LABELLED_ROW.match(line) if row else None
-        if row and label and (own is None or own["out"] == label["out"]):
+        own = next(filter(None, (row.fullmatch(line) for row in _ROWS_OF_THE_HOST)), None)
+        row = own or _ROW.fullmatch(line)
+        own = own or (_LABELLED_ROW.match(line) if row else None)
+        goes_on = own is None or (
+            label and own["out"] == label["out"] and not dumped.endswith((b"\r", b"\n"))
+        )
+        if row and label and goes_on:
             dumped += bytes.fromhex(row["bytes"])
             continue
         yield from _marked(label, begin, dumped)

@@ -33,7 +33,7 @@ _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 _SOCAT = re.compile(
     r"([<>]) (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{1,9}) +length=\d+ from=\d+ to=\d+$"
 )
-"""What `socat -v` prints before each transfer: behind the last one, if that had no line end."""
+"""What `socat -v` and `-x` print before each transfer: behind the last one, if that had no line end."""
 _SCREEN = 80
 """Columns of a terminal, which breaks a longer line where it was not asked to."""
 _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$")
@@ -72,7 +72,10 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a log of `socat -v`, each with time and direction; any other as it is."""
+    """Yield the lines of a log of socat -v or -x, each with time and direction; others as they are.
+
+    With both it writes `--` behind each transfer.
+    """
     mark = begun = ""
     number = 0
     for number, line in numbered:
@@ -81,7 +84,7 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
         # What is typed goes over the port in pieces.
         goes_on = header and mark.endswith(f"{header[1]} ") and not text.endswith(("\\r", "\\n"))
         begun = text if goes_on else ""
-        if text and not goes_on:
+        if text and not goes_on and not (mark and text == "--"):
             yield number, mark + text
         if header:
             mark = f"{header[2]} {header[1]} "

@@ -104,3 +104,38 @@ def test_a_dump_of_esp_modem_says_its_direction_in_each_row() -> None:
         (SENT, "AT", 39.2),
         (RECEIVED, "OK", 39.22),
     ]
+
+
+OF_SOCAT_X = b"""> 2026/11/02 12:05:00.250000  length=10 from=0 to=9
+ 41 54 2b 43 45 52 45 47 3f 0d
+< 2026/11/02 12:05:00.500000  length=9 from=0 to=8
+ 2b 43 45 52 45 47 3a 20 35
+< 2026/11/02 12:05:00.750000  length=16 from=9 to=24
+ 2c 33 2c 2c 2c 2c 30 2c 31 35 0d 0a 4f 4b 0d 0a
+"""
+OF_SOCAT_X_AND_V = b"""> 2026/11/02 12:05:00.250000  length=10 from=0 to=9
+ 41 54 2b 43 45 52 45 47 3f 0d                    AT+CEREG?.
+--
+< 2026/11/02 12:05:00.500000  length=25 from=0 to=24
+ 2b 43 45 52 45 47 3a 20 35 2c 33 2c 2c 2c 2c 30  +CEREG: 5,3,,,,0
+ 2c 31 35 0d 0a                                   ,15..
+ 4f 4b 0d 0a                                      OK..
+--
+"""
+OF_PYSERIAL_S_SPY = b"""000000.000 DTR  inactive
+000000.250 TX   0000  41 54 2B 43 45 52 45 47  3F 0D                    AT+CEREG?.
+000000.500 RX   0000  2B                                                +
+000000.500 RX   0000  43 45 52 45 47 3A 20 35  2C 33 2C 2C 2C 2C 30 2C  CEREG: 5,3,,,,0,
+000000.500 RX   0010  31 35 0D 0A                                       15..
+000000.500 RX   0000  4F 4B 0D 0A                                       OK..
+"""
+
+
+@pytest.mark.parametrize("log", [OF_SOCAT_X, OF_SOCAT_X_AND_V, OF_PYSERIAL_S_SPY])
+def test_a_dump_of_the_host_is_read_by_the_direction_of_its_row(log: bytes) -> None:
+    lines = [line for line in read_log(log).lines if line.side is not Side.LOG]
+    assert [(line.side, line.text, line.at_s and line.at_s % 1) for line in lines] == [
+        (SENT, "AT+CEREG?", 0.25),
+        (RECEIVED, "+CEREG: 5,3,,,,0,15", 0.5),
+        (RECEIVED, "OK", 0.5),
+    ]
