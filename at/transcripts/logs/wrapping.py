@@ -33,7 +33,7 @@ _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 _SOCAT = re.compile(
     r"([<>]) (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{1,9}) +length=\d+ from=\d+ to=\d+$"
 )
-"""What `socat -v` and `-x` print before each transfer: behind the last one, if that had no line end."""
+"""What socat -v and -x print before each transfer: behind the last one if that had no line end."""
 _SCREEN = 80
 """Columns of a terminal, which breaks a longer line where it was not asked to."""
 _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$")
