@@ -57,6 +57,7 @@ MARKED = {
     "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
     "reversed arrows": log_of("<- {}", "-> {}"),
     "times, then marks": log_of("2026-02-10 12:00:00.100 TX: {}", "2026-02-10 12:00:00.200 RX: {}"),
+    "C-Kermit's time": log_of("12:00:00.100: {}", "12:00:00.200: {}"),
     "RTT": log_of("00> {}", "00> {}"),
     "times, then RTT": log_of("[12:00:00.100] 00> {}", "[12:00:00.100] 00> {}"),
     "a shell's at": log_of("uart:~$ at {}", "{}"),
