@@ -230,7 +230,7 @@ def _thread(body: bytes, header: elf.ElfHeader, names: list[str]) -> LinuxThread
     order = header.order
     count = min(len(names), (len(body) - registers_at) // word)
     values = struct.unpack_from(f"{order}{count}{'Q' if header.wide else 'I'}", body, registers_at)
-    (signal,) = struct.unpack_from(order + "i", body)
+    (signal,) = struct.unpack_from(order + "h", body, 12)  # `pr_cursig`, the one that gdb writes
     (number,) = struct.unpack_from(order + "i", body, thread_at)
     return LinuxThread(number, signal, dict(zip(names, values, strict=False)))
 

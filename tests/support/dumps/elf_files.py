@@ -136,13 +136,14 @@ def linux_core(
 ) -> bytes:
     """Return a core dump of a process; register n of each thread holds 0x1000 + n.
 
+    Its signal stands in `pr_cursig`, as gdb writes it; the kernel writes it at the begin, too.
     It touched 0x1234, if `code` says that the kernel sent the signal.
     """
     registers = struct.pack("<40" + "IQ"[wide], *range(0x1000, 0x1028))
     before = (32, 76) if wide else (24, 44)
     info = bytes(40) + command.ljust(16, b"\0") + b"modemd --now".ljust(80, b"\0")
     notes = b"".join(
-        _note(1, struct.pack(f"<i{before[0] - 4}xi{before[1]}x", signal, 100 + at) + registers)
+        _note(1, struct.pack(f"<12xh{before[0] - 14}xi{before[1]}x", signal, 100 + at) + registers)
         for at in range(threads)
     ) + _note(3, info)
     details = struct.pack("<iii", signal, 0, code) + (struct.pack("<4xQ" if wide else "<I", 0x1234))

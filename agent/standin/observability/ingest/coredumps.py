@@ -141,8 +141,8 @@ def linux_signal(data: bytes) -> str | None:
 
 def _prstatus_signal(notes: bytes, order: str) -> int | None:
     for name, kind, content in elf_notes(notes, order):
-        if (name, kind) == (b"CORE", _NT_PRSTATUS) and len(content) >= 4:
-            (number,) = struct.unpack_from(order + "i", content)
+        if (name, kind) == (b"CORE", _NT_PRSTATUS) and len(content) >= 14:
+            (number,) = struct.unpack_from(order + "h", content, 12)  # `pr_cursig`
             return int(number)
     return None
 

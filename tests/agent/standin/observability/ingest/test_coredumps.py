@@ -71,8 +71,8 @@ def test_a_core_that_is_damaged_has_no_signal_or_one(patch: bytes, at: int, wide
 def test_a_core_in_the_other_byte_order_is_read_and_other_makers_notes_are_not() -> None:
     head = b"\x7fELF\x01\x02\x01" + bytes(9)
     head += struct.pack(">HHI4IHHHHHH", 4, 8, 1, 0, 52, 0, 0, 52, 32, 1, 0, 0, 0)
-    other = struct.pack(">III4s4xi", 5, 4, 1, b"QEMU", 9)
-    notes = other + struct.pack(">III4s4xi", 5, 4, 1, b"CORE", 11)
+    other = struct.pack(">III4s16xh2x", 5, 16, 1, b"QEMU", 9)
+    notes = other + struct.pack(">III4s16xh2x", 5, 16, 1, b"CORE", 11)
     program = struct.pack(">8I", 4, 84, 0, 0, len(notes), len(notes), 6, 4)
     assert linux_signal(head + program + notes) == "SIGSEGV"
     assert linux_signal(head + program + other) is None
