@@ -33,7 +33,9 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
             f"no permission to open {shown}", hint=_way_in(device, group), group=group
         )
     if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
-        near = get_close_matches(name, _ports(), n=1, cutoff=0.8)
+        # What pyserial calls socket:// or rfc2217:// is a port of the network, too.
+        _, url, address = name.partition("://")
+        near = [f"tcp://{address}"] if url else get_close_matches(name, _ports(), n=1, cutoff=0.8)
         hint = f"did you mean {near[0]!r}?" if near else "is it plugged in?"
         return PortNotFound(
             f"there is no port {shown}", hint=f"{hint} `cellagent ports` lists them"

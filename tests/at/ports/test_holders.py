@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from at import open_modem
 from at.ports import holders
 from at.ports.holders import holder_of, opening_error
-from at.protocol.errors import PortForbidden
+from at.protocol.errors import PortForbidden, PortNotFound
 from tests.support.location.network_manager import private_bus
 from tests.support.modem.modem_manager import mocked_modem_manager
 from tests.support.modem.pty_far_end import PtyFarEnd
@@ -130,3 +131,11 @@ def test_a_refused_permission_gets_advice_that_helps(
     assert (error.group, says in error.hint) == (named, True)
     assert "-aG root" not in error.hint
     assert ('KERNEL=="ttyACM7", GROUP=' in error.hint) is (not named)
+
+
+@pytest.mark.parametrize("kind", ["socket", "rfc2217"])
+async def test_a_url_of_pyserial_is_answered_with_ours(kind: str) -> None:
+    with pytest.raises(PortNotFound) as refused:
+        async with open_modem(f"{kind}://127.0.0.1:4000"):
+            pass
+    assert "did you mean 'tcp://127.0.0.1:4000'?" in refused.value.hint
