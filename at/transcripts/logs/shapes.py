@@ -162,7 +162,8 @@ CLOCK = re.compile(
     r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
     rf"{_TIME}"
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
-    r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?[\])]?:?\s*"
+    r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?"
+    r"(?:\d+\.\d{6}(?=\]))?[\])]?:?\s*"  # grabserial's, the time since the line before
 )
 """Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
 
