@@ -318,6 +318,9 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             until(driver, "/AT [1-9]/.test(document.getElementById('lane-at').textContent)")
             until(driver, "document.querySelector('#decisions a')").click()
             until_text(driver, "Around ")
+            clock = "document.getElementById('clock').textContent"
+            painted = driver.execute_script(f"return {clock}")
+            until(driver, f"{clock} !== {painted!r}")  # its script runs, and is told the time
             at = urlsplit(driver.current_url).netloc
             running.kill()
         until_text(driver, "Not live since")
