@@ -212,8 +212,7 @@ class Link:
             return await waiter
         except BaseException:
             if self._machine.in_flight:
-                self.mark_suspect()
-                self._resynchroniser.outstanding.add(line)
+                self.mark_suspect(owed=line)
                 self._in_flight.abandon()
             raise
         finally:
@@ -225,10 +224,15 @@ class Link:
         self._raise_if_lost()
         self.transport.write(data)
 
-    def mark_suspect(self) -> None:
-        """Mark the link as suspect: it is resynchronised before the next command."""
+    def mark_suspect(self, *, owed: str | None = None) -> None:
+        """Mark the link as suspect: it is resynchronised before the next command.
+
+        The answer to `owed`, a command that was sent, may still come.
+        """
         self._change(LinkEvent.DOUBT)
         self._resynchroniser.may_hold = True
+        if owed is not None:
+            self._resynchroniser.outstanding.add(owed)
 
     def mark_trusted(self) -> None:
         """Mark the link as in step: the caller has made sure that no older answer can follow."""

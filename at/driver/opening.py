@@ -125,6 +125,7 @@ class _Handshake:
         link.listener = self
         try:
             answer = await self._ask()
+            in_doubt = answer is None or not _tells(answer)
             if answer is None and is_garbage(self._received):
                 raise silence(link.transport.name, bytes(self._received))
             wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
@@ -134,14 +135,18 @@ class _Handshake:
                 link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:
                     answer = None  # to the bare question, it answered in words of its own
-            if answer is None or not answer.ok:
+            if answer is None or not _tells(answer):
                 answer = await self._ask_again(find_wrapper=dialect == "auto")
             if dialect == "auto" and link.dialect is Dialect.SERIAL_MODEM:
                 await self._tell_module()
+            link.mark_trusted()
+            if in_doubt and _tells(answer) and not link.dialect.traits.wrapper:
+                # It may be the late answer to an earlier question: then another one follows.
+                link.mark_suspect(owed="AT+CMEE?")
+                await link.make_ready()
             return answer
         finally:
             link.listener = None
-            link.mark_trusted()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -166,10 +171,7 @@ class _Handshake:
                 attempt, link.terminator, link.dialect, data_mode=False
             ):
                 await self._complete(sequence, resynchronisation.ABORT_S)
-            answer = await self._ask()
-            if answer is not None and not answer.ok:
-                # It may be a late refusal of an abort sequence: then the answer still follows.
-                answer = await self._complete(b"", 3 * resynchronisation.ABORT_S) or answer
+            answer = await self._ask_in_doubt()
             if answer is not None:
                 return answer
             if find_wrapper and b"\nat: command not found" in self._received:
@@ -179,6 +181,20 @@ class _Handshake:
     async def _ask(self) -> Answer | None:
         return await self._complete(None, self._answer_timeout_s)
 
+    async def _ask_in_doubt(self) -> Answer | None:
+        """Ask; where another answer comes, wait for more, and ask again once nothing comes.
+
+        It may be a late refusal of an abort sequence: then the answer still follows.
+        """
+        answer = await self._ask()
+        for _ in range(_ATTEMPTS):
+            if answer is None or _tells(answer):
+                return answer
+            answer = await self._complete(b"", self._answer_timeout_s)
+            if answer is None:
+                return await self._ask()
+        return None
+
     async def _complete(self, data: bytes | None, seconds: float) -> Answer | None:
         """Write the question, or `data` to complete it; return its answer, None if none came."""
         try:
@@ -187,15 +203,26 @@ class _Handshake:
             return None
 
     async def _find_terminator(self) -> Answer | None:
-        """Complete the unanswered question with the other terminators, one by one."""
+        """Complete the unanswered question with the other terminators, one by one.
+
+        The answer to that may be a late one: to the question, or to what an earlier client asked.
+        Two more answers are not.
+        """
         link = self._link
         for end, if_ok, if_error in _OTHER_TERMINATORS:
             answer = await self._complete(end, self._answer_timeout_s)
             if answer is not None:
                 link.terminator = if_ok if answer.ok else if_error
-                return answer if answer.ok else await self._ask()
+                if await self._ask() is not None and (answer := await self._ask()) is not None:
+                    return answer
+                link.terminator = Terminator.CR
         link.write(b"\r")
         return None
+
+
+def _tells(answer: Answer) -> bool:
+    """Return whether it is the answer to AT+CMEE?, not one that an earlier client was owed."""
+    return any(line.startswith("+CMEE:") for line in answer.lines)
 
 
 def silence(name: str, received: bytes) -> NoAnswer:

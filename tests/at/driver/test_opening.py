@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from at.driver.modem import Modem, open_modem
@@ -15,7 +17,7 @@ from at.transport.event_loop import SerialTransport
 from at.transport.tcp import TcpTransport
 from at.virtual.transport import VirtualTransport
 from tests.support.harness import virtual_time
-from tests.support.modem.line_modem import LineModem, echoing
+from tests.support.modem.line_modem import READS, LineModem, echoing
 from tests.support.modem.memory_transport import MemoryTransport
 
 
@@ -93,7 +95,8 @@ def test_the_terminator_is_found_by_completing_the_question(
             del typed[: len(line) + len(ends)]
             # With LF alone as its end, a CR is text, and the command none that is known.
             bad = b"\r" in line and ends == b"\n"
-            transport.deliver(b"ERROR\r\n" if bad else b"+CMEE: 1\r\nOK\r\n")
+            answer = READS.get(line.decode().strip(), "+CMEE: 1").encode()
+            transport.deliver(b"ERROR\r\n" if bad else answer + b"\r\nOK\r\n")
 
     async def session() -> tuple[Terminator, Dialect]:
         modem = Modem(transport, dialect=dialect)
@@ -116,8 +119,35 @@ def test_what_an_earlier_client_left_half_typed_does_not_hide_the_modem() -> Non
         return far.received
 
     heard = virtual_time.run(session())
-    assert heard[-3:] == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
+    assert heard[-3:] == ["AT+CFUN?", "AT+CMEE=1", "AT+CMEE=0"]
     assert not any(line.endswith('"') and "CMNG" in line for line in heard)
+
+
+@given(
+    owed=st.sampled_from(["OK", "ERROR", '%KEYGEN: "AAAA"\r\nOK', "+CMEE: 0\r\nOK"]),
+    after_s=st.floats(0, 6),
+    answer_s=st.floats(0, 0.2),
+    queues=st.booleans(),
+)
+@example(owed="OK", after_s=0, answer_s=0, queues=True)
+@example(owed="OK", after_s=1.5, answer_s=0.2, queues=True)
+def test_an_answer_that_an_earlier_client_was_owed_is_none_of_ours(
+    owed: str, after_s: float, answer_s: float, queues: bool
+) -> None:
+    async def session() -> None:
+        far = LineModem(echoing, lambda _command: answer_s, queues=queues)
+        loop = asyncio.get_running_loop()
+        # It is at work for a client that was killed.
+        far._free_at = loop.time() + after_s + 0.001 * queues
+        loop.call_later(after_s, far.say, *owed.split("\r\n"))
+        modem = Modem(far.transport)
+        await modem.open()
+        for line in ("AT+CGMM", "AT%XICCID"):
+            answer = await modem.execute(line)
+            assert answer.lines == (echoing(line),)
+        await modem.close()
+
+    virtual_time.run(session())
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))
