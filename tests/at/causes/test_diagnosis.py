@@ -408,5 +408,11 @@ def test_a_long_line_of_words_takes_no_more_than_its_length(words: str) -> None:
     assert causes_of_log(log.encode())[0].cause == "sim-missing"
 
 
+def test_no_pattern_repeats_what_the_repeat_behind_it_takes_too() -> None:
+    """Each way to share a line between the two would be tried: a line of `fota` took minutes."""
+    twice = re.compile(r"\\[wS][*+]\[\^")
+    assert not [one.pattern for one in load().words if twice.search(one.pattern)]
+
+
 def test_a_long_line_of_arrows_costs_no_more_than_its_length() -> None:
     causes_of_log(b"AT+CGMR\n" + (b"+CGMR: " + b"<" * 16_000 + b"!\n") * 20)
