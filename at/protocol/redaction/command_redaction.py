@@ -344,11 +344,11 @@ def _end_of_line(text: str, at: int, closer: str) -> int:
     """
     in_shell = closer == '"'
     quoted = in_shell
-    for match in re.compile(r"[\"\r\n\0]").finditer(text, at):
+    for match in re.compile(r"[\"\r\n]|\0+").finditer(text, at):
         if match.group() == '"':
             quoted = not quoted
         elif quoted or (in_shell and text[match.start() - 1] != '"'):
             continue
-        elif match.group() != "\0" or _FRESH.match(text, match.end()):
+        elif match.group()[0] != "\0" or _FRESH.match(text, match.end()):
             return match.start()
     return len(text)

@@ -247,6 +247,7 @@ def test_hiding_twice_is_hiding_once(text: str) -> None:
         "MC:" * 200_000,
         "wifi connect " * 50_000,
         "\x08" * 200_000 + "+CPIN=",
+        "AT+CPIN=" + "\0" * 200_000 + "x",
     ],
     ids=lambda text: text[:12],
 )
