@@ -255,6 +255,8 @@ _OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "+UFTP": _places(3, {1: "value", 2: "value"}),
     "+USECPRF": _places(4, {2: "value", 3: "value"}),
     "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
+    "+UWSC": _places(4, {2: "value", 3: "value"}),
+    "+UWSSW": _places(3, {1: "password"}),
     "+USMTP": _setting,
     "^SICS": _places(3, {2: "value"}, texts=(1,)),
     "^SISS": _places(3, {2: "value"}, texts=(1,)),
@@ -330,7 +332,7 @@ NOT_DAMAGED = frozenset(
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
         *("^SICI", "^SISC", "^SISE", "^SISI", "^SISO", "^SISR", "^SIST", "^SISW", "^SISX", "^SLCC"),
         *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN"),
-        *("+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC"),
+        *("+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC", "+UWSCA"),
     }
 )
 """Commands without secrets whose names differ by one letter from that of one with them."""

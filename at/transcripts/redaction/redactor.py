@@ -30,21 +30,32 @@ _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
-_BEARER = re.compile(r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:bearer|basic) +)[^\s\"]+")
+_HEADER = re.compile(
+    r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:(?:bearer|basic) +(?=(?P<word>[^\s\"]))"
+    r"|(?:digest|token|aws4-hmac-sha256) +)|cookie\"?\s*:\s*\"?)(?(word)[^\s\"]+|[^\r\n]+)"
+)
+"""A header that opens something; what is no one word is hidden to the end of its line."""
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
     r"(?ai)(?<![a-z0-9])(pass(?:word|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
-    r"|secret(?:_access)?(?:[ _]key)?|(?:api|project|shared ?access)[ _-]?key"
+    r"|secret(?:_access)?(?:[ _]key)?|(?:\w{0,24}api|project|shared ?access)[ _-]?key"
+    r"|x-[\w-]{1,24}-(?:key|token)"
     r"|(?:access|auth|refresh)[ _-]token|token(?=\"?=\"?[\w.-]{16})"
-    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key)"
-    r"|(?:pin|puk)(?=\"?\s*[:=]\s*\"?[0-9]{4,8}\b))"
+    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key))"
     r"(\"?\s*[:=]\s*| +(?=\"))(?>([\"'])?)(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
 )
-_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "pin", "puk")
-# What a shell of Zephyr stores.
-_STORED = re.compile(
-    r"(?ai)(\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token) +)[^\s{]\S*"
+_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig")
+_PIN = re.compile(
+    r"(?ai)(?<![a-z0-9])((?:pin|puk)[12]?(?:[ _]code)?(?: is)?[\"']?[ \t:=]{1,3}[\"'(]?)"
+    r"[0-9]{4,8}(?![\w.-])"
 )
+# What a shell of Zephyr stores, or is told to use.
+_STORED = re.compile(
+    r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
+    r"|~\$ [^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
+)
+_PROFILE = re.compile(r"(?a)(\brequest[GS]etProfile\[[^\]]*\] [^/\s]*/)(?!//\d)\S*(?=/\d)")
+"""As Quectel's connection manager logs the APN, its user, its password and more."""
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
@@ -83,11 +94,15 @@ def without_logged_secrets(text: str) -> str:
     """Return a line of a log without the secrets of commands and answers, and those it names."""
     text = without_secrets(text)
     lowered = text.lower()
-    if "uthorization" in lowered:
-        text = _BEARER.sub(r"\1{redacted:token}", text)
+    if "uthorization" in lowered or "cookie" in lowered:
+        text = _HEADER.sub(r"\1{redacted:token}", text)
     if any(word in lowered for word in _PASSWORD_WORDS):
         text = _PASSWORD.sub(r"\1\2\3{redacted:password}", text)
         text = _STORED.sub(r"\1{redacted:password}", text)
+    if "pin" in lowered or "puk" in lowered:
+        text = _PIN.sub(r"\1{redacted:pin}", text)
+    if "etProfile[" in text:
+        text = _PROFILE.sub(r"\1{redacted:password}", text)
     if "://" in text and "@" in text:
         text = _LOGIN.sub("{redacted:password}", text)
     if "sms" in lowered or "pdu" in lowered:

@@ -29,6 +29,8 @@ _OF_OTHER_MAKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("+UHTTP", ("0", "3", SECRET)),
     ("+UMQTT", ("4", SECRET, SECRET)),
     ("+UFTP", ("3", SECRET)),
+    ("+UWSC", ("0", "8", SECRET)),
+    ("+UWSSW", ("0", SECRET, "0")),
     ("+USECPRF", ("0", "8", SECRET)),
     ("+USECMNG", ("1", "2", '"name"', '"file.pem"', SECRET)),
     ("#PDPAUTH", ("1", "2", SECRET, SECRET)),
