@@ -136,8 +136,11 @@ SHAPES = (
     ),
     Shape(
         "command_lib: Token: {AT+X}",
-        _whole(r"(?:Token: \{|Response: )(?P<text>AT.*?)\}?"),
-        _whole(r"(?:Token: \{|Response: )(?P<text>.*?)\}?"),
+        _whole(r"(?:generic_command command |Token: \{)(?P<text>AT.*?)\}?"),
+        # A response goes on below its first line.
+        _whole(
+            rf"(?:Token: \{{|Response:(?: |$)|(?={_BEGINS}|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
+        ),
     ),
     Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
     Shape(

@@ -140,6 +140,9 @@ MARKED = {
     "esp_modem": log_of(
         "V (1234) command_lib: Token: {{{}}}", "V (1250) command_lib: Token: {{{}}}\n"
     ),
+    "esp_modem without its tokens": log_of(
+        "D (1234) command_lib: generic_command command {}\n", "D (1250) command_lib: Response: {}\n"
+    ),
     "twister": log_of("D: DEVICE: {}", "D: DEVICE: {}"),
     "twister's shell": log_of("DEBUG   - DEVICE: uart:~$ at {}", "DEBUG   - DEVICE: {}"),
     "twister's harness": log_of(
@@ -243,6 +246,16 @@ def test_the_same_session_comes_out_of_every_shape(name: str) -> None:
     assert tuple((line.side, line.text) for line in lines) == SESSION
     one_by_one = read_lines(io.BufferedReader(io.BytesIO(BYTES[name])))
     assert tuple((line.side, line.text) for line in one_by_one) == SESSION
+
+
+def test_a_response_of_esp_modem_goes_on_below_its_first_line() -> None:
+    log = (
+        b"I (1) main: up\nD (2) command_lib: generic_command command AT+CMEE=1\r\n\n"
+        b"D (3) command_lib: Response: \r\nOK\r\n\nI (4) main: on\n"
+    )
+    lines = [(line.side, line.text) for line in read_log(log).lines]
+    assert lines[1:3] == [(SENT, "AT+CMEE=1"), (RECEIVED, "OK")]
+    assert {side for side, _ in (lines[0], *lines[3:])} == {Side.LOG}
 
 
 def test_every_row_of_the_table_is_needed() -> None:
