@@ -15,6 +15,7 @@ from at.causes.line_content import (
     named_in,
     numbered_in,
     result_in,
+    returned_in,
     split_command,
     values_of,
     without_harmless,
@@ -46,7 +47,7 @@ _OF_THE_TECHNOLOGY = 15
 """EMM: no suitable cells, of this technology."""
 _EXCHANGED = re.compile(
     r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] "
-    r"|\b(?:13[12]|19[67])\d{3}\b|\b0x0*[23]0[0-9A-Fa-f]{3}\b"
+    r"|\b(?:65536|(?:13[12]|19[67])\d{3}|0x0*[123]0[0-9A-Fa-f]{3})\b"
 )
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b|<(?:inf|wrn|err|dbg)> ")
@@ -123,6 +124,8 @@ class Evidence:
         for name, body in named:
             self._note_answer(name, body)
         result = result_in(rest, behind=bool(named or command)) or numbered_in(line)
+        if result is None and (result := returned_in(line)):
+            self._facts.note("returned", 1)
         if result is not None:
             self._finish(*result)
 

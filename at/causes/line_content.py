@@ -27,10 +27,10 @@ _RETURNED = re.compile(
     r"(?!.*(?:\bbytes\b|trace|\bsize|\boffset|\blen))"
     r"(?=.*(?:modem|lte_lc|\bAT(?:\b|[+%#])|\bSIM\b|ICCID|\bAPN\b|\bpdn|\bsms\b))"
     r".*\b(?:(?:err(?:or)?(?: code)?|returned|re[tcs]|rc|rv)\W{1,4}|fail[^:\d]{0,60}[:,] ?)"
-    r"(?P<value>\d{6}|0x0{0,3}[23]0[0-9a-f]{3})\b",
+    r"(?P<value>\d{5,6}|0x0{0,3}[123]0[0-9a-f]{3})\b",
     re.IGNORECASE,
 )
-_KINDS_RETURNED = {2: "+CME ERROR", 3: "+CMS ERROR"}
+_KINDS_RETURNED = {1: "ERROR", 2: "+CME ERROR", 3: "+CMS ERROR"}
 _WORDS = (
     re.compile(r"\W*(OK|ERROR)\W*$"),
     re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W{0,20}(OK|ERROR)(?=$|\W)"),
@@ -92,16 +92,18 @@ def numbered_in(text: str) -> tuple[str, str] | None:
     """Return the word of an error, and its number or words, anywhere on a line."""
     error = _NUMBERED.search(text)
     if error is None:
-        return _returned_in(text)
+        return None
     kind = error["kind"] or error["bare"]
     return f"+CM{kind.upper()} ERROR", (error["told"] or error["behind"]).strip()
 
 
-def _returned_in(text: str) -> tuple[str, str] | None:
+def returned_in(text: str) -> tuple[str, str] | None:
     """Return the error that Nordic's modem library returned: its kind << 16 | its code."""
     returned = _RETURNED.match(text)
     kind, code = divmod(int(returned["value"], 0), 1 << 16) if returned else (0, 0)
-    return (_KINDS_RETURNED[kind], str(code)) if kind in _KINDS_RETURNED and code < 1000 else None
+    if kind not in _KINDS_RETURNED or code >= (1 if kind == 1 else 1000):
+        return None
+    return _KINDS_RETURNED[kind], str(code) if kind > 1 else ""
 
 
 def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | None:
