@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import jwt
@@ -111,9 +111,8 @@ def sign(claims: Mapping[str, object], key: ec.EllipticCurvePrivateKey, now: flo
     return jwt.encode({**claims, "iat": issued, "exp": issued + LIFE_S}, key, algorithm="ES256")
 
 
-@lru_cache(maxsize=64)
 def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the P-256 key in a PEM file, loaded once. Raises ConfigError, CredentialError."""
+    """Return the P-256 key in a PEM file. Raises ConfigError, CredentialError."""
     pem = read_private(path, "private key")
     try:
         key = load_pem_private_key(pem.encode(), password=None)

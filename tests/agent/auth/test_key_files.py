@@ -96,5 +96,16 @@ def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
         signing_key(junk)
 
 
-def test_a_key_is_loaded_once(p256: Path) -> None:
-    assert signing_key(p256) is signing_key(p256)
+async def test_a_key_that_takes_the_place_of_another_in_its_file_signs_the_next_token(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "key"
+    device, service = DeviceKey(path, UUID), ServiceKeys({"all": str(path)}, "team-1")
+    for _ in range(2):
+        key = ec.generate_private_key(ec.SECP256R1())
+        pem(path, key)
+        for credential in (device, service):
+            credential.forget()  # after a 401
+            headers = await credential.headers(Locate())
+            token = headers["authorization"].removeprefix("Bearer ")
+            jwt.decode(token, key.public_key(), ["ES256"], options={"verify_aud": False})
