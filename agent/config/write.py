@@ -240,7 +240,7 @@ def _number(kind: type[int] | type[float], text: str, key: str) -> float:
         if match is None or (match[2] and match[2] not in units):
             raise ValueError(text)
         return kind(float(match[1]) * units[match[2]] if match[2] else kind(match[1]))
-    except ValueError:
+    except (ValueError, OverflowError):  # 1e400 MiB is no whole number
         what = "a whole number" if kind is int else "a number"
         hint = f"{what}, or one with a unit: {', '.join(units)}" if units else f"it must be {what}"
         raise ConfigError(f"{key}: {text!r} is no number", hint=hint) from None

@@ -71,6 +71,7 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ("location.interval_s", "1e400", "location.interval_s"),
         ("location.interval_s", "20 parsecs", "no number"),
         ("outbox.min_free_bytes", "-1", "outbox.min_free_bytes"),
+        ("outbox.min_free_bytes", "1e400 MiB", "no number"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
