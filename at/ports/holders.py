@@ -84,11 +84,17 @@ def _way_in(device: str, group: str) -> str:
     import grp
     import pwd
 
-    user, entry = pwd.getpwuid(os.geteuid()), grp.getgrnam(group)
+    entry = grp.getgrnam(group)
     if entry.gr_gid in {os.getegid(), *os.getgroups()}:
         return (
             f"you are in its group, {group}, already: a container, an access list or a security "
             "module keeps you out; give the port to the container, or ask who set that up"
+        )
+    try:
+        user = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return (
+            f"this user has no name here, as in a container: start that with `--group-add {group}`"
         )
     if user.pw_name in entry.gr_mem or user.pw_gid == entry.gr_gid:
         return f"you joined its group, {group}, after you logged in: log out and in again"

@@ -132,6 +132,20 @@ def test_a_refused_permission_gets_advice_that_helps(
     assert ('KERNEL=="ttyACM7", GROUP=' in error.hint) is (not named)
 
 
+@POSIX
+def test_a_user_without_a_name_is_told_how_a_container_gets_the_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = grp.struct_group(("dialout", "x", 4242, []))
+    monkeypatch.setattr(grp, "getgrgid", lambda _number: entry)
+    monkeypatch.setattr(grp, "getgrnam", lambda _name: entry)
+    status = os.stat_result((0o660, 0, 0, 1, 0, 4242, 0, 0, 0, 0))
+    monkeypatch.setattr(Path, "stat", lambda _path: status)
+    monkeypatch.setattr(os, "geteuid", lambda: 1_234_567)
+    error = opening_error("/dev/ttyACM7", "/dev/ttyACM7", PermissionError(13, "denied"))
+    assert "`--group-add dialout`" in error.hint
+
+
 @pytest.mark.parametrize("kind", ["socket", "rfc2217"])
 def test_a_url_of_pyserial_is_answered_with_ours(kind: str) -> None:
     url = f"{kind}://127.0.0.1:4000"
