@@ -128,10 +128,12 @@ def resolve(
         if rtscts is None:
             rtscts = _has_flow_control(name, listing) if name.startswith("/dev/ttyACM") else False
         return name, rtscts
-    number, _, index = name.removeprefix("serial:").partition("/")
-    if not number:
+    number, slash, index = name.removeprefix("serial:").partition("/")
+    if not number or (slash and not index.isdecimal()):
         raise PortNotFound(
-            f"{name!r} names no kit", hint="write it serial:NUMBER; `cellagent ports` shows it"
+            f"{name!r} names no port of a kit",
+            hint="write it serial:NUMBER, or serial:NUMBER/1 for another of its ports; "
+            "`cellagent ports` shows the number",
         )
     ports = kit_ports(listing(), number)
     if not ports:
@@ -140,7 +142,7 @@ def resolve(
             hint="`cellagent ports` lists the kits that are",
         )
     model = ports[0].model
-    at_index = int(index) if index.isdigit() else (model.at_index if model else None) or 0
+    at_index = int(index) if index else (model.at_index if model else None) or 0
     if at_index >= len(ports):
         raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {at_index + 1}")
     flow = model.rtscts if model else False

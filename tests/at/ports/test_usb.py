@@ -23,8 +23,9 @@ def test_a_kit_is_found_by_its_serial_number_whatever_its_port_is_called() -> No
     assert resolve("serial:000960012345", listing=lambda: moved) == ("COM12", True)
     with pytest.raises(PortNotFound):
         resolve("serial:1", listing=lambda: ports)
-    with pytest.raises(PortNotFound, match="'serial:' names no kit"):
-        resolve("serial:", listing=lambda: ports)
+    for wrong in ("serial:", "serial:960012345/", "serial:960012345/console", "serial:960012345/²"):
+        with pytest.raises(PortNotFound, match=f"'{wrong}' names no port of a kit"):
+            resolve(wrong, listing=lambda: ports)
     with pytest.raises(PortNotFound):
         resolve("serial:960012345/2", listing=lambda: ports)
 
