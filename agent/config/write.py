@@ -198,7 +198,7 @@ def _edit(file: Path, keys: list[str], value: object) -> None:
         if not isinstance(table, MutableMapping):
             raise ConfigError(f"{file}: {'.'.join(keys[: depth + 1])} is not a table")
     if value is None:
-        table.pop(last, None)
+        del table[last]
     else:
         _update(table, {last: value})
     write_private(file, tomlkit.dumps(document).encode("utf-8"))
