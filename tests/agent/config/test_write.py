@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from agent.config.write import (
     set_default_profile,
     set_secret,
     set_value,
+    unset_value,
     write_profile,
 )
 from agent.errors import ConfigError, UsageError
@@ -51,6 +53,7 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ("hosts.proxy", "proxy.example:3128", "hosts.proxy"),
         ("hosts.ca_file", "/no/such/ca.pem", "No such file"),
         ("hosts.ca_file", __file__, "no line that begins with"),
+        ("hosts.ca_file", "~nobody-of-this-name/ca.pem", "hosts.ca_file"),
         ("hosts.ca_file", "/dev/zero", "no plain file"),
         ("account.email", "me", "account.email"),
         ("fota.quiet_hours", "06:00-6:00", "fota.quiet_hours"),
@@ -98,6 +101,8 @@ def test_a_certificate_in_der_is_told_how_it_becomes_pem(file: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("key", "text"),
     [
+        ("hosts.ca_file", ""),
+        ("location.send_ssid", "TRUE"),
         *(("kit.port", port) for port in ("", "COM3", "/dev/ttyACM0", "./kit", "serial:105",
                                            "tcp://[::1]:2000", "virtual:", "virtual:kit.json",
                                            "replay:session", r"\\.\COM10")),
@@ -146,8 +151,6 @@ def test_a_secret_is_no_argument(file: Path) -> None:
 
 
 def test_a_written_profile_is_private_and_complete(file: Path) -> None:
-    import os
-
     old = os.umask(0)
     try:
         write_profile(
@@ -181,6 +184,42 @@ def test_the_default_profile_can_be_set(file: Path) -> None:
     write_profile("sim", {}, {}, file=file)
     set_default_profile("sim")
     assert load().name == "sim"
+
+
+def test_a_comma_too_many_in_a_list_is_no_item(file: Path) -> None:
+    assert set_value("fota.hosts", "a.example,, b.example,", profile="lab") == [
+        "a.example",
+        "b.example",
+    ]
+
+
+def test_a_file_that_windows_wrote_with_its_mark_is_changed(file: Path) -> None:
+    file.write_bytes(b'\xef\xbb\xbfprofile = "lab"\r\n')
+    set_value("kit.baud", "9600", profile="lab")
+    assert load().profile.kit.baud == 9600
+
+
+def test_a_secret_that_cannot_be_used_does_not_take_the_place_of_one_that_can(file: Path) -> None:
+    set_secret("api_key", "canary-value", profile="lab")
+    with pytest.raises(ConfigError, match="api_key"):
+        set_secret("api_key", "two\nlines", profile="lab")
+    assert '"canary-value"' in file.with_name("secrets.toml").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_a_secret_is_not_added_to_a_file_that_others_can_read(file: Path) -> None:
+    secrets = file.with_name("secrets.toml")
+    secrets.touch()
+    secrets.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can read"):
+        set_secret("api_key", "canary-value", profile="lab")
+    assert secrets.read_text() == ""
+
+
+def test_a_section_that_is_not_set_is_taken_back_and_no_section_refused(file: Path) -> None:
+    assert unset_value("kit", profile="lab") is False
+    with pytest.raises(ConfigError, match="kitt"):
+        unset_value("kitt", profile="lab")
 
 
 def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -> None:
