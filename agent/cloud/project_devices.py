@@ -96,7 +96,10 @@ class OnboardInProject(Call[str]):
             body = response.json()
             place = str(body.get("url", "")) if isinstance(body, dict) else ""
         # The token goes to the host of the profile, whichever host an answer names.
-        parts = urlsplit(place)
+        try:
+            parts = urlsplit(place)
+        except ValueError:
+            parts = urlsplit("")
         if not parts.path.startswith("/v1/") or not parts.path.isprintable():
             raise BadAnswer("the answer does not say where the result will be")
         return parts.path + (f"?{parts.query}" if parts.query else "")

@@ -59,6 +59,8 @@ def test_what_the_service_refuses_whole_is_not_sent(rows: tuple[tuple[str, str],
         ({}, b"[]", None),
         ({"location": "https://elsewhere.example/collect"}, b"", None),
         ({"location": "/v2/x/7"}, b"", None),
+        ({"location": "/v1/x\u0085/7"}, b"", None),
+        ({"location": "https://[::1/v1/x/7"}, b"", None),
     ],
 )
 def test_the_token_goes_to_no_other_host_whatever_the_answer_names(
