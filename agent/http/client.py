@@ -117,12 +117,16 @@ class HttpClient:
         await self.transport.close()
 
     def acting_as(
-        self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange = lambda *_: None
+        self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange | None = None
     ) -> HttpClient:
-        """Return a client for a kit, with these credentials in place of others of their kinds."""
+        """Return a client for a kit, with these credentials in place of others of their kinds.
+
+        Without `on_exchange` this client's own is told.
+        """
         client = copy.copy(self)
         client.keyring = self.keyring.with_(*credentials)
-        client.kit_gate, client._on_exchange = kit_gate, on_exchange
+        client.kit_gate = kit_gate
+        client._on_exchange = on_exchange or self._on_exchange
         return client
 
     def base_url(self, host: Host) -> str:

@@ -31,6 +31,7 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, HttpTransport
+from agent.retry import NO_RETRY
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.http_calls import BASE, KEY, Read, client
 
@@ -259,3 +260,22 @@ async def test_an_endless_redirect_ends() -> None:
 
     with pytest.raises(BadAnswer, match="more than 5 redirects"):
         await client(answer).send(ReadFollowing())
+
+
+async def test_each_request_is_told_without_its_query_also_to_who_acts_further_for_a_kit() -> None:
+    told: list[tuple[str, int]] = []
+
+    async def pass_all() -> None: ...
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            raise httpx.ConnectError("no route")
+        return httpx.Response(200, json=1)
+
+    of_kit = client(answer).acting_as(
+        kit_gate=pass_all, on_exchange=lambda what, status, _s: told.append((what, status))
+    )
+    await of_kit.acting_as(kit_gate=pass_all).send(Read())  # as what fetches its updates
+    with pytest.raises(Unreachable):
+        await of_kit.send(Write(), retries=NO_RETRY)
+    assert told == [("GET /v1/thing", 200), ("POST /v1/thing", 0)]
