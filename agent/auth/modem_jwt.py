@@ -114,8 +114,8 @@ def check_claims(token: Jwt, *, now: float) -> None:
 
 
 def _issuer_uuid(token: Jwt) -> str:
-    """Return the device UUID in `iss` (`<chip>.<uuid>` or bare), lower case; "" without one."""
-    return str(token.claims.get("iss", "")).rpartition(".")[2].lower()
+    """Return what should be the device UUID in `iss` (`<chip>.<uuid>` or bare)."""
+    return str(token.claims.get("iss", "")).rpartition(".")[2]
 
 
 def _uuid(text: str) -> UUID | None:
@@ -126,8 +126,7 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _same_uuid(token: Jwt, device_id: str) -> bool:
-    uuid = _uuid(_issuer_uuid(token))
-    return uuid is not None and uuid == _uuid(device_id)
+    return _uuid(_issuer_uuid(token)) == _uuid(device_id)
 
 
 _KEY_NOT_FOUND = 513

@@ -290,7 +290,7 @@ class HttpClient:
             path = self._path_in_project(path)
         url = self.base_url(call.host) + path
         if request.query:
-            url += "?" + urlencode(request.query, quote_via=quote, safe="")
+            url += "?" + urlencode(request.query, quote_via=quote)
         headers = {"accept": "application/json"}
         content = request.content
         if request.json is not msgspec.UNSET:
