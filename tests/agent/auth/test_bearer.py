@@ -15,5 +15,7 @@ def test_each_issued_token_says_what_a_refusal_may_mean() -> None:
     assert "deprecated" in EvaluationToken(secret).warning
     assert "service key" in EvaluationToken(secret).advice(401)
     assert "organization auth token" in ServiceToken(secret).warning
+    for deprecated in (EvaluationToken(secret), ServiceToken(secret)):
+        assert deprecated.advice(403) == deprecated.warning
     for kind in (ApiKey, OrganizationToken, EvaluationToken, ServiceToken):
         assert "token-of-the-test" not in repr(kind(secret))

@@ -23,9 +23,14 @@ async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
     assert Keyring([key, jwt_]).choose(Either()) is jwt_
     assert Keyring([key, jwt_], prefer=Scheme.API_KEY).choose(Either()) is key
     assert Keyring([key, jwt_]).choose(Either(), Scheme.API_KEY) is key
+    prefers_jwt = Keyring([key, jwt_], prefer=Scheme.DEVICE_JWT)
+    assert prefers_jwt.choose(Either(), Scheme.API_KEY) is key
     assert Keyring([jwt_], prefer=Scheme.API_KEY).choose(Either()) is jwt_
     with pytest.raises(CredentialMissing):
         Keyring([jwt_]).choose(Either(), Scheme.API_KEY)
+    with pytest.raises(CredentialMissing) as none:
+        Keyring([]).choose(Either())
+    assert "`--port PORT`" in none.value.hint  # of the kind that the call prefers
 
 
 @pytest.mark.contract("D1.2", "D1.5")
@@ -59,7 +64,10 @@ def test_no_kind_goes_to_a_host_that_is_not_its_own() -> None:
         host = Host.CHUNKS
         schemes = (Scheme.API_KEY, Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 
-    keyring = Keyring([ApiKey(Secret("api-key-of-the-test")), OrganizationToken(Secret("oat_xyz"))])
+    user = Basic("a@b.example", Secret("user-key-1"), is_password=False)
+    keyring = Keyring(
+        [ApiKey(Secret("api-key-of-the-test")), OrganizationToken(Secret("oat_xyz")), user]
+    )
     with pytest.raises(CredentialMissing):
         keyring.choose(Wrong())
     assert Host.CHUNKS in HOSTS[Scheme.PROJECT_KEY]

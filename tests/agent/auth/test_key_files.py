@@ -57,6 +57,9 @@ async def test_each_service_has_its_own_key_and_the_team_as_audience(tmp_path: P
     )
     assert claims["sub"] == "nrf-1"
     assert "sub" not in claims_of(await credential.headers(Locate()))
+    both = ServiceKeys({"all": files["fota"], "location": files["location"]}, "team-1")
+    own = (await both.headers(Locate()))["authorization"].removeprefix("Bearer ")
+    jwt.decode(own, public, ["ES256"], audience="team-1")
     with pytest.raises(
         CredentialMissing, match="no service key for location; there are keys for: fota"
     ):
@@ -109,3 +112,13 @@ async def test_a_key_that_takes_the_place_of_another_in_its_file_signs_the_next_
             headers = await credential.headers(Locate())
             token = headers["authorization"].removeprefix("Bearer ")
             jwt.decode(token, key.public_key(), ["ES256"], options={"verify_aud": False})
+
+
+async def test_a_key_may_be_named_from_the_home_of_who_runs_it(
+    p256: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(p256.parent))
+    monkeypatch.setenv("USERPROFILE", str(p256.parent))
+    named = f"~/{p256.name}"
+    for credential in (DeviceKey(named, UUID), ServiceKeys({"all": named}, "team-1")):
+        assert (await credential.headers(Locate()))["authorization"]

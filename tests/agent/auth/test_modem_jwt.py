@@ -50,7 +50,7 @@ def test_a_refused_token_without_subject_names_both_ways_out() -> None:
     assert "certificate that uses the UUID" in advice
 
 
-@pytest.mark.parametrize(("ahead_s", "is_told"), [(7200, True), (60, False)])
+@pytest.mark.parametrize(("ahead_s", "is_told"), [(7200, True), (60, False), (-120, False)])
 async def test_a_refused_token_of_a_modem_that_is_ahead_is_told_by_its_clock(
     ahead_s: int, is_told: bool
 ) -> None:
@@ -76,6 +76,7 @@ async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
     ("changed", "named"),
     [
         ({"aud": "team"}, "aud"),
+        ({"aud": ""}, "aud"),
         ({"sub": "another"}, "is for 'another'"),
         ({"sub": None}, "is for 'nobody'"),
         ({"exp": None}, "no end"),
@@ -110,3 +111,9 @@ async def test_a_token_signed_otherwise_is_refused_with_the_way_out() -> None:
     with pytest.raises(CredentialError, match="not signed with ES256") as caught:
         await ModemJwt(ask, "mine", now=lambda: NOW).headers(Push())
     assert "delete the device, then provision it again" in caught.value.hint
+
+
+async def test_a_token_that_names_no_device_is_not_sent() -> None:
+    with pytest.raises(CredentialError, match="names no device") as caught:
+        await modem_jwt(Modem(iss="nRF9161")).headers(Push())
+    assert "kit.device_id" in caught.value.hint

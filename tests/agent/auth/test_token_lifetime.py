@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agent.auth.token_lifetime import LIFE_S, RENEW_AFTER_S
+from agent.auth.token_lifetime import LIFE_S, RENEW_AFTER_S, CachedToken
 from tests.support.cloud.credential_calls import Modem, Push, modem_jwt
 
 
@@ -19,8 +19,25 @@ async def test_a_token_is_renewed_at_four_fifths_of_its_life_and_after_a_refusal
     clock.value += RENEW_AFTER_S - 0.1
     assert await credential.headers(Push()) == first
     assert RENEW_AFTER_S == 0.8 * LIFE_S
-    clock.value += 0.2
+    clock.value = 1000.0 + RENEW_AFTER_S
     assert await credential.headers(Push()) != first
     assert credential.forget() is True
     await credential.headers(Push())
     assert len(modem.asked) == 3
+
+
+async def test_the_time_that_a_modem_takes_for_a_token_is_taken_off_its_life() -> None:
+    clock, made = Clock(), 0
+
+    async def make() -> str:
+        nonlocal made
+        made += 1
+        clock.value += 30.0
+        return f"token {made}"
+
+    token = CachedToken(make, monotonic=clock)
+    assert await token.get() == "token 1"
+    clock.value = 1000.0 + RENEW_AFTER_S - 1
+    assert await token.get() == "token 1"
+    clock.value += 1
+    assert await token.get() == "token 2"

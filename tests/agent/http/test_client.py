@@ -31,6 +31,7 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, HttpTransport
+from agent.http.client import refuse_any_kit
 from agent.retry import NO_RETRY
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.http_calls import BASE, KEY, Read, client
@@ -95,9 +96,10 @@ async def test_what_a_call_itself_advises_does_not_hide_which_key_was_refused(
     )
     refusing = answering_transport(lambda _: httpx.Response(status))
     http = HttpClient(refusing, {Host.DEVICE_CLOUD: BASE}, keyring)
-    with pytest.raises(AgentError) as caught:
-        await http.send(ReadAdvising())
-    assert caught.value.hint == hint
+    for one in (http, http.acting_as(kit_gate=refuse_any_kit)):
+        with pytest.raises(AgentError) as caught:
+            await one.send(ReadAdvising())
+        assert caught.value.hint == hint
 
 
 STATUSES = [
@@ -205,8 +207,9 @@ async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> No
 async def test_an_answer_that_is_not_what_it_must_be_is_named(
     response: httpx.Response, expected: str
 ) -> None:
-    with pytest.raises(BadAnswer, match=expected):
+    with pytest.raises(BadAnswer, match=expected) as caught:
         await client(lambda request: response).send(Read())
+    assert (caught.value.status == 200) is ("expected JSON" in expected)  # else it was not read
 
 
 @pytest.mark.contract("D1.2", "D1.5")
@@ -225,9 +228,13 @@ async def test_a_call_with_the_wrong_kind_is_refused_before_it_is_sent() -> None
 
 
 async def test_a_host_without_a_url_is_a_configuration_error() -> None:
-    bare = HttpClient(HttpTransport(), {}, Keyring([ApiKey(Secret(KEY))]))
-    with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
-        await bare.send(Read())
+    for hosts, keyring in (
+        ({}, Keyring([ApiKey(Secret(KEY))])),
+        ({Host.DEVICE_CLOUD: ""}, Keyring()),  # the credential is the second thing to set
+    ):
+        bare = HttpClient(HttpTransport(), hosts, keyring)
+        with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
+            await bare.send(Read())
 
 
 @pytest.mark.contract("D1.1")
@@ -255,11 +262,16 @@ async def test_a_redirect_is_followed_only_where_the_call_allows_it() -> None:
 
 
 async def test_an_endless_redirect_ends() -> None:
+    asked = 0
+
     def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal asked
+        asked += 1
         return httpx.Response(302, headers={"location": str(request.url)})
 
     with pytest.raises(BadAnswer, match="more than 5 redirects"):
         await client(answer).send(ReadFollowing())
+    assert asked == 6
 
 
 async def test_each_request_is_told_without_its_query_also_to_who_acts_further_for_a_kit() -> None:
