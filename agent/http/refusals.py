@@ -1,10 +1,11 @@
 """Turns an HTTP refusal into the exception that says why and what to try. Pure."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from html import unescape
 from http import HTTPStatus
+from itertools import islice
 
 import msgspec
 
@@ -19,6 +20,8 @@ Advise = Callable[[int, int | None], str]
 
 MAX_TEXT = 300
 """Characters of the service's own words that a message quotes."""
+_MOST_TEXTS, _DEEPEST = 20, 12
+"""Of an answer that lists what is wrong with it."""
 NOTABLE_SKEW_S = 60.0
 """What servers commonly allow a token's times to be off by."""
 
@@ -111,21 +114,21 @@ def service_message(response: Response) -> tuple[int | None, str]:
             body = [said, inner.get("cause")]
         else:
             body = inner
-    return code, _shorten("; ".join(_texts(body)))
+    return code, _shorten("; ".join(islice(_texts(body), _MOST_TEXTS)))
 
 
-def _texts(value: JSONValue, path: str = "", depth: int = 0) -> list[str]:
-    """Return the texts in nested objects and arrays, each with the path that leads to it."""
-    if value is None or depth > 12:
-        return []
+def _texts(value: JSONValue, path: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the texts in nested objects and arrays, each with the path that leads to it."""
+    if value is None or depth > _DEEPEST:
+        return
     if isinstance(value, dict):
-        texts: list[str] = []
-        for key, inner in list(value.items())[:20]:
-            texts += _texts(inner, f"{path}.{key}" if path else str(key), depth + 1)
-        return texts
-    if isinstance(value, list):
-        return [text for inner in value[:20] for text in _texts(inner, path, depth + 1)]
-    return [f"{path}: {value}" if path else str(value)]
+        for key, inner in value.items():
+            yield from _texts(inner, f"{path}.{key}" if path else str(key), depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, path, depth + 1)
+    else:
+        yield f"{path}: {value}" if path else str(value)
 
 
 def _plain(body: bytes) -> str:
