@@ -111,6 +111,7 @@ STATUSES = [
     (404, NotFound, 1, 1),
     (408, DeadlineExceeded, 4, 1),
     (409, Conflict, 1, 1),
+    (410, NotFound, 1, 1),
     (412, PreconditionFailed, 1, 1),
     (413, PayloadTooLarge, 1, 1),
     (422, InvalidRequest, 1, 1),

@@ -14,6 +14,7 @@ from tests.support.cloud.http_calls import Read, client
     ("body", "kind", "expected"),
     [
         (b'{"code":40410,"message":"no such device"}', "application/json", "no such device"),
+        (b'{"code":true,"message":"no such device"}', "application/json", "no such device"),
         (b'["first","second"]', "application/json", "first; second"),
         (
             b'{"error":{"code":1000,"message":{"0":{"metrics":{"up":["Not a valid integer."]}}}}}',
@@ -25,6 +26,9 @@ from tests.support.cloud.http_calls import Read, client
         (b'{"message":"no","cause":{"row":["blank"]}}', "", "no; row: blank"),
         (b'{"cause":null,"message":"no reason"}', "", "no reason"),
         (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
+        (b"<body><H1>No <b>such</b> page</H1>", "text/html", "No such page"),
+        (b"<html><body>neither</body>", "text/html", "400 Bad Request"),
+        (b'{"errors":["first",{"field":"second"}]}', "", "first; field: second"),
         (b"plain words", "text/plain", "plain words"),
         (b'{"message":"a\\u001b[31m b\\u0000\\u202ec"}', "application/json", ": a [31m b c"),
         (b'{"message":"no /x?key=0123&name=y here"}', "application/json", ": no /x?\u2026 here"),
@@ -35,8 +39,21 @@ from tests.support.cloud.http_calls import Read, client
         (b'{"message":{"message":{}}}', "application/json", "400 Bad Request"),
     ],
     ids=[
-        *("code", "array", "nested", "cause", "causes", "fields", "no cause"),
-        *("html", "text", "control", "query", "string", "empty", "bytes", "deep", "odd"),
+        *("code", "no number", "array", "nested", "cause", "causes", "fields", "no cause"),
+        *(
+            "html",
+            "heading",
+            "untitled",
+            "errors",
+            "text",
+            "control",
+            "query",
+            "string",
+            "empty",
+            "bytes",
+            "deep",
+            "odd",
+        ),
     ],
 )
 async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:
@@ -47,6 +64,15 @@ async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expec
         await client(answer).send(Read())
     assert expected in str(caught.value)
     assert len(str(caught.value)) < 500
+    assert "<" not in str(caught.value)
+    assert caught.value.code in {None, 40410, 1000}
+
+
+async def test_of_a_list_of_a_thousand_errors_the_first_twenty_are_told() -> None:
+    body = {"errors": [{str(row): "no"} for row in range(1000)]}
+    with pytest.raises(InvalidRequest) as caught:
+        await client(lambda _request: httpx.Response(400, json=body)).send(Read())
+    assert str(caught.value).endswith("; 18: no; 19: no")
 
 
 @pytest.mark.parametrize(("depth", "shown"), [(10, True), (300, False)])
