@@ -188,6 +188,6 @@ async def addresses_of(host: str, port: int) -> list[str]:
         raise Unreachable(
             f"the name {host} was not resolved in {_RESOLVE_S:.0f} s", sent=False
         ) from error
-    except (OSError, UnicodeError) as error:
+    except OSError as error:
         raise Unreachable(f"the name {host} cannot be resolved: {error}", sent=False) from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    return [str(entry[4][0]) for entry in entries]
