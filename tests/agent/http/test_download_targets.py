@@ -10,6 +10,7 @@ from agent.http.download_targets import (
     address_refusal,
     checked_addresses,
     is_loopback_url,
+    plain_target,
 )
 from tests.support.fota.hostile_urls import HOSTILE_ADDRESSES
 
@@ -45,12 +46,21 @@ def test_a_public_address_is_taken() -> None:
         "ftp://h/a?signature={}",
         "https://h/a/../b?signature={}",
         "https://h/a?signature={}#b",
+        "https://h:65536/a?signature={}",
+        "https://127.1/a?signature={}",
+        "https://h/%252e%252e/a?signature={}",
     ],
 )
 def test_a_refusal_does_not_show_what_a_url_was_signed_with(url: str) -> None:
     with pytest.raises(SourceRefused) as told:
-        checked_target(url.format("test-only"), PUBLIC)
+        plain_target(url.format("test-only"), stand_in=False)
     assert "test-only" not in str(told.value) + told.value.hint
+
+
+def test_an_address_of_ipv6_is_asked_in_brackets_and_shown_without_its_query() -> None:
+    target = plain_target("https://[2600::1]:8443/a?signature=test-only", stand_in=False)
+    assert target.url == "https://[2600::1]:8443/a?signature=test-only"
+    assert target.shown == "https://[2600::1]:8443/a"
 
 
 @given(st.ip_addresses(v=4))
