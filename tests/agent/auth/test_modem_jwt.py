@@ -62,15 +62,6 @@ async def test_a_refused_token_of_a_modem_that_is_ahead_is_told_by_its_clock(
     assert ("AT+CCLK?" in advice) is is_told
 
 
-async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
-    import asyncio
-
-    modem = Modem()
-    credential = modem_jwt(modem, "x")
-    await asyncio.gather(*(credential.headers(Push()) for _ in range(20)))
-    assert len(modem.asked) == 1
-
-
 @pytest.mark.contract("D10.3")
 @pytest.mark.parametrize(
     ("changed", "named"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 from agent.auth.token_lifetime import LIFE_S, RENEW_AFTER_S, CachedToken
 from tests.support.cloud.credential_calls import Modem, Push, modem_jwt
 
@@ -41,3 +43,16 @@ async def test_the_time_that_a_modem_takes_for_a_token_is_taken_off_its_life() -
     assert await token.get() == "token 1"
     clock.value += 1
     assert await token.get() == "token 2"
+
+
+async def test_calls_at_the_same_time_have_one_token_made() -> None:
+    made: list[str] = []
+
+    async def make() -> str:
+        await asyncio.sleep(0)  # the others ask meanwhile
+        made.append(f"token {len(made)}")
+        return made[-1]
+
+    token = CachedToken(make)
+    assert set(await asyncio.gather(*(token.get() for _ in range(20)))) == {"token 0"}
+    assert made == ["token 0"]
