@@ -25,7 +25,7 @@ def checked_url(url: str, what: str) -> SplitResult:
         raise ConfigError(
             f"{what}: {url!r} is no http or https URL", hint="write it as https://api.example.com"
         )
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None:  # "" before a password alone
         raise ConfigError(
             f"{what}: a URL may not carry a user name or a password",
             hint="keep the secret in the environment or in the secrets file",

@@ -90,7 +90,7 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
     if not url.isascii() or not url.isprintable() or any(mark in url for mark in " \\"):
         raise SourceRefused(f"the URL {shown!r} holds characters that no URL has")
     parts = _split(url, shown)
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None:  # "" before a password alone
         raise SourceRefused("a URL with a user name or password in it is not fetched")
     if parts.fragment:
         raise SourceRefused("a URL with a fragment is not fetched")
