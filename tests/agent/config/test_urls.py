@@ -28,7 +28,9 @@ def test_a_url_that_may_not_be_used_is_refused_by_the_name_of_its_setting(url: s
     assert str(caught.value).startswith("hosts.api: ")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "LOCALHOST."])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.8.8", "[::1]", "[::ffff:127.0.0.1]", "localhost", "LOCALHOST."]
+)
 def test_plain_http_is_for_this_machine(host: str):
     assert is_loopback(host)
     assert checked_url(f"http://{host}:8080/x", "URL").port == 8080
