@@ -49,7 +49,7 @@ class OpenApi:
         paths = self.document.get("paths")
         if isinstance(paths, dict):
             # A literal path goes before a template that it would fit too.
-            for template in sorted(paths, key=lambda each: (each != path, each.count("{"))):
+            for template in sorted(paths, key=lambda each: each.count("{")):
                 operations = paths[template]
                 if _fits(template, path) and isinstance(operations, dict) and method in operations:
                     operation = operations[method]
