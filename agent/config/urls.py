@@ -60,3 +60,12 @@ def is_loopback(host: str) -> bool:
     # Written out: whether ::ffff:127.0.0.1 is loopback depends on the version of Python.
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+def is_loopback_url(url: str) -> bool:
+    """Return whether a profile's URL is on this machine: the mark of the stand-in's profile."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return is_loopback(host)

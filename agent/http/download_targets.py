@@ -57,15 +57,6 @@ class Target:
         return self.url.partition("?")[0]
 
 
-def is_loopback_url(url: str) -> bool:
-    """Return whether a profile's URL is on this machine: the mark of the stand-in's profile."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return is_loopback(host)
-
-
 def base_of(host: str, *, what: str) -> str:
     """Return "https://host" of a host that another names, with or without scheme and slash.
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from agent.call import Host, Request, Response
 from agent.config.project import ProjectSlugs
+from agent.config.urls import is_loopback_url
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
 from agent.http import HttpClient, download_targets
 from agent.location import calls, pgps_file
@@ -119,7 +120,7 @@ async def fetch_pgps(
     the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
     """
     link = await client.send(RequestPgps(project, wanted))
-    stand_in = download_targets.is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
+    stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
     target = download_targets.plain_target(link.url, stand_in=stand_in)
     deadline_s = client.transport.deadlines.whole_s
     try:

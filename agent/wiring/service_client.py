@@ -12,9 +12,9 @@ from agent.auth.credential import Basic, Credential, Keyring, ModemProjectKey, P
 from agent.call import Host, Scheme
 from agent.config.profile import AccountSettings
 from agent.config.project import ProjectSlugs
+from agent.config.urls import is_loopback_url
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import KitGate, refuse_any_kit
-from agent.http.download_targets import is_loopback_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ from pathlib import Path
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.config import Configuration, Profile
+from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError
 from agent.extras import require
 from agent.fota.allowed_hosts import AllowedHosts
@@ -27,7 +28,6 @@ from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner, require_allowed
 from agent.fota.verification import ProofLevel, TrustPolicy, load_public_key
 from agent.http import HttpClient
-from agent.http.download_targets import is_loopback_url
 from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.service_client import connect
 from agent.wiring.update_sources import (

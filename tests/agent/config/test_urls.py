@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.config.urls import checked_url, host_and_port, is_loopback
+from agent.config.urls import checked_url, host_and_port, is_loopback, is_loopback_url
 from agent.errors import ConfigError, UsageError
 
 
@@ -53,3 +53,19 @@ def test_an_address_to_listen_on_is_read(text: str, address: tuple[str, int]) ->
 def test_another_port_than_one_of_65535_is_refused(port: str) -> None:
     with pytest.raises(UsageError, match=r"--listen .*not HOST:PORT"):
         host_and_port(f"127.0.0.1:{port}", "--listen")
+
+
+@pytest.mark.parametrize(
+    ("url", "loopback"),
+    [
+        ("http://127.0.0.1:80", True),
+        ("http://localhost:8", True),
+        ("http://[::1]", True),
+        ("https://api.example.com", False),
+        ("", False),
+        ("http://[", False),
+        ("http://127.0.0.1.example.com", False),
+    ],
+)
+def test_the_stand_in_is_known_by_its_url(url: str, loopback: bool) -> None:
+    assert is_loopback_url(url) is loopback

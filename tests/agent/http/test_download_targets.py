@@ -9,7 +9,6 @@ from agent.http.download_targets import (
     SourceRefused,
     address_refusal,
     checked_addresses,
-    is_loopback_url,
     plain_target,
 )
 from tests.support.fota.hostile_urls import HOSTILE_ADDRESSES
@@ -71,19 +70,3 @@ def test_an_ipv4_address_is_judged_the_same_in_every_ipv6_wrapping(address: obje
     nat64 = address_refusal(f"64:ff9b::{number >> 16:x}:{number & 0xFFFF:x}", stand_in=False)
     sixtofour = address_refusal(f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1", stand_in=False)
     assert plain == mapped == nat64 == sixtofour
-
-
-@pytest.mark.parametrize(
-    ("url", "loopback"),
-    [
-        ("http://127.0.0.1:80", True),
-        ("http://localhost:8", True),
-        ("http://[::1]", True),
-        ("https://api.example.com", False),
-        ("", False),
-        ("http://[", False),
-        ("http://127.0.0.1.example.com", False),
-    ],
-)
-def test_the_stand_in_is_known_by_its_url(url: str, loopback: bool) -> None:
-    assert is_loopback_url(url) is loopback
