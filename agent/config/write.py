@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
-from urllib.parse import urlsplit
 
 from agent.config.load import merged, profile_table, read_config
 from agent.config.nearest import nearest_key
@@ -14,7 +13,7 @@ from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
 from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
-from agent.config.urls import is_loopback
+from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError, RefusedByRule, UsageError
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
@@ -64,7 +63,7 @@ def _require_same_services(
     hold = [
         f"hosts.{key} = {url}"
         for key, url in (urls.items() if isinstance(urls, dict) else ())
-        if "://" in str(url) and not is_loopback(urlsplit(str(url)).hostname or "")
+        if "://" in str(url) and not is_loopback_url(str(url))
     ]
     hold += [f"the secret {key}" for key in sorted(kept.keys() & secrets.keys())]
     hold += [f"base = {own['base']}"] if "base" in own else []

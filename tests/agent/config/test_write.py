@@ -16,7 +16,7 @@ from agent.config.write import (
     unset_value,
     write_profile,
 )
-from agent.errors import ConfigError, UsageError
+from agent.errors import ConfigError, RefusedByRule, UsageError
 from tests.support.keys.operator_ca import make_ca
 
 
@@ -178,6 +178,32 @@ def test_a_written_profile_is_private_and_complete(file: Path) -> None:
     assert again.profile.hosts.files == "http://127.0.0.1:8003"
     assert again.secrets.require("api_key").reveal() == "canary-api-key"
     assert load("two", environ={"CELLAGENT_CONFIG": str(written)}).profile.hosts.api
+
+
+@pytest.mark.parametrize(
+    ("profile", "named"),
+    [
+        ('base = "public"', "base = public"),
+        ('hosts.api = "https://api.example.com"', "hosts.api = https://api.example.com"),
+        ('hosts.api = "https://[::1"', r"hosts.api = https://\[::1"),
+    ],
+)
+def test_a_profile_of_other_services_is_no_stand_in_s(file: Path, profile: str, named: str) -> None:
+    file.write_text(f"[profiles.lab]\n{profile}\n")
+    with pytest.raises(RefusedByRule, match=named):
+        write_profile("lab", {"hosts": {"api": "http://127.0.0.1:8001"}}, {})
+    assert file.read_text() == f"[profiles.lab]\n{profile}\n"
+
+
+def test_a_profile_with_an_authority_of_its_own_may_be_a_stand_in_s(file: Path) -> None:
+    file.write_text('[profiles.lab]\nhosts.ca_file = "ca.pem"\nkit.port = "COM3"\n')
+    write_profile("lab", {"hosts": {"api": "http://127.0.0.1:8001"}}, {})
+    assert load("lab").profile.hosts.ca_file == "ca.pem"
+
+
+def test_a_key_of_a_new_profile_has_no_more_headers_than_it_needs(file: Path) -> None:
+    set_value("kit.baud", "9600", profile="lab")
+    assert file.read_text() == "[profiles.lab.kit]\nbaud = 9600\n"
 
 
 def test_the_default_profile_can_be_set(file: Path) -> None:
