@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent.cloud import Device, DeviceCloud
-from agent.errors import BadAnswer, NotFound
+from agent.errors import BadAnswer, NotFound, UsageError
 from agent.standin.device_cloud import seed
 
 
@@ -76,3 +76,16 @@ def test_a_value_that_is_no_list_of_bytes_is_named(value: Any) -> None:
     device = Device.of({"id": "a", "state": state})
     with pytest.raises(BadAnswer, match="180F/2A19 is no list of bytes"):
         device.characteristic("2A19")
+
+
+def test_a_characteristic_that_two_services_have_is_named_by_its_path() -> None:
+    both = {"characteristics": {"c": {"properties": {"notify": True, "write": 1}}}}
+    device = Device.of({"id": "a", "state": {"s": both, "t": both}})
+    found = device.characteristic("T/C")
+    assert (device.wire_id(found), found.properties) == ("t/c", frozenset({"notify"}))
+    with pytest.raises(UsageError, match="ambiguous: s/c, t/c"):
+        device.characteristic("c")
+    with pytest.raises(NotFound, match="there are: s/c, t/c"):
+        device.characteristic("d")
+    alone = Device.of({"id": "a", "state": {"s": both}})
+    assert alone.wire_id(alone.characteristic("c")) == "c"

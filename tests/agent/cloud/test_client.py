@@ -154,3 +154,35 @@ async def test_a_refused_key_and_a_refused_role_are_told_apart(standin: StandIn)
         with pytest.raises(Forbidden) as role:
             await DeviceCloud(client).rename(seed.GENERIC, "x")
     assert "role" in role.value.hint
+
+
+@pytest.mark.contract("D4.1")
+async def test_empty_pages_between_others_end_no_list() -> None:
+    pages = 3 * MAX_EMPTY_PAGES
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        number = int(request.url.params.get("pageNextToken", 0))
+        items = [{"id": str(number)}] if number % 3 == 0 else []
+        token = str(number + 1) if number < pages else None
+        return httpx.Response(200, json={"items": items, "pageNextToken": token})
+
+    devices = await listed(DeviceCloud(client(answer)).devices())
+    assert [device.id for device in devices] == [str(n) for n in range(0, pages + 1, 3)]
+
+
+async def test_a_wait_is_no_longer_than_was_asked_and_a_new_state_alone_ends_it() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        state = {"s": sum(slept) // 10}
+        return httpx.Response(200, json={"id": "d", "state": state})
+
+    cloud = DeviceCloud(client(answer), sleep=sleep, monotonic=lambda: sum(slept))
+    assert (await cloud.discover_and_wait("gateway", "d")).state == {"s": 1}
+    slept.clear()
+    with pytest.raises(DeadlineExceeded):
+        await cloud.wait_until("d", lambda _device: False, deadline_s=7.0)
+    assert sum(slept) == pytest.approx(7.0)

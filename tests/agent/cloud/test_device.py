@@ -39,6 +39,7 @@ def test_a_version_is_kept_as_it_came_and_the_etag_precedes_it(version: str) -> 
 def test_a_time_is_aware_and_without_an_offset_it_is_utc(offset: str) -> None:
     when = datetime(2025, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
     assert read_time(f"2025-01-02T03:04:05.678{offset}") == when
+    assert read_time("2025-01-02T05:04:05.678+02:00") == when
 
 
 @pytest.mark.contract("D2.1")
@@ -56,6 +57,7 @@ def test_a_device_may_lack_nearly_everything_and_have_more() -> None:
     )
     assert (device.name, device.type, device.tags, device.version) == ("a", "Toaster", (), None)
     assert device.raw["new"] == 1
+    assert Device.of({"id": "a", "name": ""}).name == "", "it was given this name"
     assert device.created_at == read_time("2025-01-02T03:04:05.678+00:00")
     assert (device.state, device.reported, device.connected_ids, device.services) == (
         {},

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agent.cloud import DeviceCloud
+from agent.cloud.device_changes import UpdateDeviceName
 from agent.errors import NotFound, PreconditionFailed, UsageError
 from agent.standin.device_cloud import seed
 
@@ -50,3 +51,11 @@ async def test_a_version_that_would_break_the_header_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match="cannot be a version"):
         await cloud.rename(seed.GENERIC, "x", version=version)
+
+
+def test_a_name_has_1_to_128_characters() -> None:
+    for name in ("x", "x" * 128):
+        assert UpdateDeviceName("kit", name).request().json == name
+    for name in ("", "x" * 129, "a\nb"):
+        with pytest.raises(UsageError, match="1 to 128 characters"):
+            UpdateDeviceName("kit", name).request()

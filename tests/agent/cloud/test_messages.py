@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
 from agent.call import Response
 from agent.cloud import DeviceCloud
-from agent.cloud.messages import ListMessages
+from agent.cloud.messages import ListMessages, SendMessage
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
 from tests.support.cloud.cloud_calls import listed
@@ -35,3 +35,11 @@ async def test_an_unknown_device_sends_nothing_and_those_that_are_there_are_name
 def test_what_a_message_lacks_is_empty(absent: bytes) -> None:
     (message,) = ListMessages().parse(Response(200, {}, b'{"items":[%b]}' % absent)).items
     assert (message.device_id, message.topic, message.received_at) == ("", "", None)
+
+
+def test_a_time_is_asked_for_to_the_millisecond() -> None:
+    when = datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=UTC)
+    assert ("inclusiveStart", "2026-01-01T00:00:00.123+00:00") in (
+        ListMessages(start=when).request().query
+    )
+    assert not SendMessage("kit", {}).repeatable, "the same message would be there twice"

@@ -57,6 +57,6 @@ def test_an_operation_that_is_not_described_is_named(path: str) -> None:
 
 
 def test_what_is_no_openapi_document_is_named() -> None:
-    for body in (b"[]", b'{"swagger":"2.0"}', b'{"openapi":3}', b"null"):
+    for body in (b"[]", b'{"swagger":"2.0"}', b'{"openapi":3}', b'{"openapi":"2.0"}', b"null"):
         with pytest.raises(BadAnswer, match=r"no OpenAPI 3|another shape"):
             FetchOpenApi().parse(Response(200, {}, body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -12,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring
 from agent.auth.key_files import DeviceKey, signing_key
-from agent.call import Host, Scheme
+from agent.call import Host, Response, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.client import _row_errors
 from agent.cloud.device_reads import ListDevices
-from agent.cloud.public_keys import OnboardDevices, RegisterPublicKeys
+from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.config.secrets import Secret
 from agent.errors import (
     DeadlineExceeded,
@@ -28,6 +29,7 @@ from agent.errors import (
 )
 from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud import seed
+from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
 
@@ -134,7 +136,7 @@ async def test_an_rsa_key_is_told_the_way_out(cloud: DeviceCloud) -> None:
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     for key in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
         pem = key.public_key().public_bytes(encoding, form).decode()
-        with pytest.raises(UsageError, match="is no P-256 key") as caught:
+        with pytest.raises(UsageError, match=r"^a: \w+ is no P-256 key") as caught:
             await cloud.register_public_keys([PublicKey("a", pem)])
         assert "provision it again with an ES256" in caught.value.hint
 
@@ -176,3 +178,28 @@ async def test_a_bulk_request_that_does_not_end_is_given_up(
         await cloud.wait_for_bulk(request, deadline_s=30)
     with pytest.raises(NotFound):
         await cloud.bulk_operation("01J00000000000000000000000")
+
+
+async def test_of_the_errors_by_row_twenty_are_told_and_none_of_a_page_that_is_no_success() -> None:
+    told = {"errors": [{"row": row} for row in range(30)]}
+    transport = answering_transport(lambda _request: httpx.Response(200, json=told))
+    words = await _row_errors(transport, "https://files.example/errors.json")
+    assert words.endswith("{'row': 18}; {'row': 19}")
+    refused = answering_transport(lambda _request: httpx.Response(403, json=told))
+    assert (
+        await _row_errors(refused, "https://files.example/e?s=1") == "see https://files.example/e"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [("PENDING", False), ("IN_PROGRESS", False), ("SUCCEEDED", True), ("FAILED", True)],
+)
+def test_a_bulk_request_in_progress_has_not_ended(status: str, done: bool) -> None:
+    answer = Response(200, {}, b'{"status":"%b"}' % status.encode())
+    assert FetchBulkOperation("1").parse(answer).done is done
+
+
+def test_an_id_that_could_be_in_no_path_is_registered_for_no_device(key_file: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be a device id"):
+        RegisterPublicKeys((PublicKey("..", public_pem(key_file)),)).request()
