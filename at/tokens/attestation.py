@@ -268,10 +268,6 @@ def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:
         raise ParseError(f"{name}: the answer is longer than {_LONGEST} characters")
     first, dot, second = text.partition(".")
     body = decode_base64url(first, f"{name}: the body")
-    if not body:
-        raise ParseError(f"{name}: the body is empty")
-    if dot and not second:
-        raise ParseError(f"{name}: nothing follows the dot")
     sign1 = read_sign1(decode_base64url(second, f"{name}: the COSE message")) if dot else None
     return body, sign1
 
