@@ -53,6 +53,8 @@ def test_a_generated_key_is_read_and_verified_whichever_way_the_device_signs(aad
     assert answer.verified is None
     assert answer.reason.startswith("not checked, because")
     assert answer.checked_with([IDENTITY.public_key()]).verified is True
+    assert answer.checked_with([OTHER.public_key(), IDENTITY.public_key()]).verified is True
+    assert answer.checked_with([]) == answer
     wrong = answer.checked_with([OTHER.public_key()])
     assert (wrong.verified, bool(wrong.reason)) == (False, True)
 
@@ -174,9 +176,28 @@ def test_a_message_without_a_key_id_names_no_signer() -> None:
     assert read_sign1(message(parts=[PROTECTED, {}, b"x", bytes(64)])).signer is None
 
 
+def test_a_signer_that_has_no_name_here_is_shown_by_its_number() -> None:
+    body = DESCRIBED + cbor2.dumps([1, UUID, 4, NONCE, NONCE])
+    assert read_attestation(f"{text(body)}.{text(cose(None, body, signer=-9))}").signer_name == (
+        "key -9"
+    )
+
+
+def test_an_attestation_has_one_body_and_numbers_are_numbers() -> None:
+    body = DESCRIBED + cbor2.dumps([1, UUID, 4, NONCE, NONCE])
+    with pytest.raises(ParseError, match="carries a payload of its own"):
+        read_attestation(attest(payload=body))
+    with pytest.raises(ParseError, match="the device type is no number"):
+        read_attestation(attest(True))
+    with pytest.raises(ParseError, match="longer than 16384 characters"):
+        read_attestation("A" * 20_000)
+
+
 def test_a_described_array_has_exactly_its_items() -> None:
     assert load_described_cbor(DESCRIBED + cbor2.dumps([1, 2]), "it", 2) == [1, 2]
     with pytest.raises(ParseError, match="it has not its 3 items"):
         load_described_cbor(DESCRIBED + cbor2.dumps([1, 2]), "it", 3)
+    with pytest.raises(ParseError, match="it has not its 2 items"):
+        load_described_cbor(cbor2.dumps(cbor2.CBORTag(7, [1, 2])), "it", 2)
     with pytest.raises(ParseError, match="bytes behind its end"):
         load_cbor(cbor2.dumps(1) + b"\x00", "it")

@@ -78,6 +78,10 @@ def test_a_token_padded_with_blanks_is_read_and_verified_over_its_bytes(pad):
         make({"iss": ["a"], "exp": 1}),
         make({"exp": "soon"}),
         make({"iat": True}),
+        make({"exp": -1}),
+        make({"jti": 5}),
+        make({"sub": "x" * 9000}),
+        f"{part(b'[' * 5000)}.{part({})}.{part(bytes(64))}",
         f"{part(b'{')}.{part({})}.{part(bytes(64))}",
         f"{part([])}.{part({})}.{part(bytes(64))}",
         "x" * 9000,
@@ -138,3 +142,10 @@ def test_a_changed_token_is_refused_or_does_not_verify(place, mark):
         return
     # The last character of a part carries bits that decoding drops.
     assert token.token == GOOD or not verify(token, KEY.public_key())
+
+
+def test_a_token_is_read_between_blanks_and_its_uuid_in_any_case() -> None:
+    upper = {"iss": "50363154-3931-44F0-8000-00000000000A", "exp": 10**20}
+    token = read_jwt(f" {make(upper)}\r\n")
+    assert (token.device_uuid, token.chip) == ("50363154-3931-44f0-8000-00000000000a", None)
+    assert token.expires_at is None, "no calendar has that year"

@@ -17,6 +17,7 @@ from at.tokens.key_formats import (
     key_id,
     key_pem,
     load_public_key,
+    load_public_keys,
     verify_raw,
 )
 from tests.support.modem.signed_tokens import IDENTITY, OTHER, public, raw
@@ -38,6 +39,9 @@ def test_what_is_no_base64url_is_named_and_not_shown(bad: str) -> None:
 def test_a_key_is_the_same_in_der_and_pem() -> None:
     key = OTHER.public_key()
     assert key_der(load_public_key(key_pem(key).encode())) == key_der(key) == public(OTHER)
+    both = f"{key_pem(key)}a comment\n{key_pem(IDENTITY.public_key())}".encode()
+    assert [key_der(one) for one in load_public_keys(both)] == [public(OTHER), public(IDENTITY)]
+    assert [key_der(one) for one in load_public_keys(public(OTHER))] == [public(OTHER)]
     assert key_id(key) == hashlib.sha256(public(OTHER)).hexdigest()
 
 
@@ -62,6 +66,7 @@ def test_a_signature_with_a_changed_byte_does_not_verify(data: bytes, at: int, m
     changed = bytearray(signature)
     changed[at] ^= mask
     assert not verify_raw(key, bytes(changed), data)
+    assert not verify_raw(key, signature[:32] + bytes(1) + signature[32:], data)
 
 
 @pytest.mark.parametrize("bad", [b"", bytes(64), b"\x01" * 63, bytes(32) + b"\x01" * 32])
