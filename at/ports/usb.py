@@ -17,12 +17,11 @@ SEGGER, NORDIC = 0x1366, 0x1915
 
 
 class KitModel(Struct, frozen=True):
-    """A kind of kit. `at_index`: the index of its AT port in the order of its interfaces."""
+    """A kind of kit; its AT port is the first in the order of its interfaces."""
 
     name: str
     vendor: int
     serials: tuple[str, ...]
-    at_index: int | None = 0
     rtscts: bool = True
 
     @property
@@ -142,11 +141,11 @@ def resolve(
             hint="`cellagent ports` lists the kits that are",
         )
     model = ports[0].model
-    at_index = int(index) if index else (model.at_index if model else None) or 0
-    if at_index >= len(ports):
-        raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {at_index + 1}")
+    place = int(index or 0)
+    if place >= len(ports):
+        raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {place + 1}")
     flow = model.rtscts if model else False
-    return ports[at_index].device, flow if rtscts is None else rtscts
+    return ports[place].device, flow if rtscts is None else rtscts
 
 
 def usb_kit_at(name: str, listing: Listing = system_ports) -> UsbPort | None:
