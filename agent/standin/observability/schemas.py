@@ -17,6 +17,7 @@ MOMENT_OR_NULL = nullable(MOMENT)
 RELEASE_REF = object_schema(id=NUMBER, version=TEXT, revision=TEXT)
 DEVICE_REF = object_schema(id=NUMBER, device_serial=TEXT, hardware_version=TEXT)
 COHORT_REF = object_schema(id=NUMBER, name=TEXT, slug=TEXT)
+A_RELEASE, A_DEVICE, A_COHORT = map(nullable, (RELEASE_REF, DEVICE_REF, COHORT_REF))
 
 ORGANIZATION = object_schema(id=TEXT, name=TEXT, slug=TEXT, created_date=MOMENT)
 PROJECT = object_schema(
@@ -61,9 +62,9 @@ DEVICE = object_schema(
     owner_ref=TEXT_OR_NULL,
     nickname=TEXT,
     description=TEXT,
-    cohort=nullable(COHORT_REF),
+    cohort=A_COHORT,
     last_seen=MOMENT_OR_NULL,
-    last_seen_release=nullable(RELEASE_REF),
+    last_seen_release=A_RELEASE,
     created_date=MOMENT,
     updated_date=MOMENT,
 )
@@ -71,8 +72,8 @@ DEPLOYMENT = object_schema(
     id=NUMBER,
     type=TEXT,
     status=TEXT,
-    release=nullable(RELEASE_REF),
-    cohort=nullable(COHORT_REF),
+    release=A_RELEASE,
+    cohort=A_COHORT,
     deployer=OPEN_OR_NULL,
     rollout_percent=NUMBER,
     deployed_date=MOMENT,
@@ -81,8 +82,8 @@ DEPLOYMENT = object_schema(
 EVENT = object_schema(
     id=NUMBER,
     type=TEXT,
-    device=nullable(DEVICE_REF),
-    release=nullable(RELEASE_REF),
+    device=A_DEVICE,
+    release=A_RELEASE,
     software_type=TEXT,
     software_version=TEXT,
     sdk_version=TEXT_OR_NULL,
@@ -99,8 +100,8 @@ TRACE = object_schema(
     source={"type": "string", "enum": ["event", "coredump"]},
     source_type={"type": "string", "enum": ["event", "coredump"]},
     issue=object_schema(id=NUMBER, title=TEXT),
-    device=nullable(DEVICE_REF),
-    release=nullable(RELEASE_REF),
+    device=A_DEVICE,
+    release=A_RELEASE,
     software_type=TEXT,
     software_version=TEXT,
     trace_info=OBJECT,
@@ -116,24 +117,22 @@ ISSUE = object_schema(
     trace_count=NUMBER,
     first_seen=MOMENT,
     last_seen=MOMENT,
-    first_release=nullable(RELEASE_REF),
-    last_release=nullable(RELEASE_REF),
+    first_release=A_RELEASE,
+    last_release=A_RELEASE,
     last_trace=NUMBER,
     created_date=MOMENT,
 )
 INSTALL = object_schema(
     id=NUMBER,
     status=TEXT,
-    device=nullable(DEVICE_REF),
-    release_from=nullable(RELEASE_REF),
-    release_to=nullable(RELEASE_REF),
+    device=A_DEVICE,
+    release_from=A_RELEASE,
+    release_to=A_RELEASE,
     software_type=TEXT,
     began_at=MOMENT,
     transitioned_at=MOMENT,
 )
-COREDUMP = object_schema(
-    id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=MOMENT
-)
+COREDUMP = object_schema(id=NUMBER, trace=NUMBER, device=A_DEVICE, size=NUMBER, created_date=MOMENT)
 FILE = object_schema(
     id=NUMBER, kind=TEXT, name=TEXT, md5=TEXT, size=NUMBER, details=OBJECT, created_date=MOMENT
 )

@@ -17,7 +17,7 @@ from agent.standin.observability.operations import (
 )
 from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import not_found
-from agent.standin.observability.resources import changes, lists, resource_table, serializers
+from agent.standin.observability.resources import changes, lists, resource_table
 from agent.standin.observability.resources.resource_table import R, ResourceKind
 
 _MAX_REMOVED = 1000
@@ -44,7 +44,7 @@ def _list(resource: ResourceKind[R]) -> ServedOperation:
         records = lists.sort(every, resource.order, descending=True)
         found = lists.filter_and_sort(records, context.query, resource.filters, resource.sorts)
         return lists.page_response(
-            found, context.query, lambda record: resource.serialize(project, record)
+            found, context.query, lambda record: resource.to_json(project, record)
         )
 
     return declare(
@@ -58,7 +58,7 @@ def _list(resource: ResourceKind[R]) -> ServedOperation:
 def _get(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         record = find(context.project, resource, context.path[resource.key])
-        return JSON({"data": resource.serialize(context.project, record)})
+        return JSON({"data": resource.to_json(context.project, record)})
 
     return declare(
         f"GET {_one(resource)}", f"Get{resource.singular}", f"Get one of the {resource.name}",
@@ -71,7 +71,7 @@ def _create(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
-        return JSON({"data": resource.serialize(context.project, record)}, resource.created_status)
+        return JSON({"data": resource.to_json(context.project, record)}, resource.created_status)
 
     return declare(
         f"POST {_many(resource)}", f"Create{resource.singular}",
@@ -100,7 +100,7 @@ def _change(resource: ResourceKind[R]) -> ServedOperation:
         assert resource.change is not None
         record = find(context.project, resource, context.path[resource.key])
         changed = resource.change(context, record)
-        return JSON({"data": resource.serialize(context.project, changed)})
+        return JSON({"data": resource.to_json(context.project, changed)})
 
     return declare(
         f"PATCH {_one(resource)}", f"Update{resource.singular}",
@@ -167,7 +167,7 @@ def _put_device_in_cohort() -> ServedOperation:
         find(project, resource_table.COHORTS, slug)
         device = find(project, resource_table.DEVICES, context.path["device_serial"])
         changes.put_device_in_cohort(project, device, slug)
-        return JSON({"data": serializers.device(project, device)})
+        return JSON({"data": resource_table.DEVICES.to_json(project, device)})
 
     return declare(
         f"PUT {PROJECT_PATH}/cohorts/{{cohort_slug}}/devices/{{device_serial}}",

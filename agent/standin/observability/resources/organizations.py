@@ -74,19 +74,19 @@ async def _organizations(context: RequestContext) -> Response:
     table = context.cloud.table(state.ORGANIZATIONS)
     records = [table[slug] for slug in reachable(context.principal, context.cloud)]
     selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return lists.page_response(selected, context.query, serializers.organization)
+    return lists.page_response(selected, context.query, _to_json)
 
 
 async def _organization(context: RequestContext) -> Response:
     record = context.cloud.table(state.ORGANIZATIONS)[context.path["organization_slug"]]
-    return JSON({"data": serializers.organization(record)})
+    return JSON({"data": _to_json(record)})
 
 
 async def _change_organization(context: RequestContext) -> Response:
     record = context.cloud.table(state.ORGANIZATIONS)[context.path["organization_slug"]]
     record.name = context.body.get("name", record.name)
     context.cloud.table(state.ORGANIZATIONS).put(record.slug, record)
-    return JSON({"data": serializers.organization(record)})
+    return JSON({"data": _to_json(record)})
 
 
 async def _projects(context: RequestContext) -> Response:
@@ -129,6 +129,10 @@ async def _cycle_project_key(context: RequestContext) -> Response:
     record.project_key = secrets.token_hex(16)
     context.cloud.put_project(record)
     return await _project_key(context)
+
+
+def _to_json(record: state.Organization) -> dict[str, object]:
+    return serializers.shown(schemas.ORGANIZATION, record)
 
 
 def _user(context: RequestContext) -> state.User:

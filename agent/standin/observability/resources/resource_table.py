@@ -44,7 +44,8 @@ class ResourceKind(Generic[R]):
     """The name of its path parameter."""
     key_schema: Schema = field(default_factory=lambda: ID)
     schema: Schema
-    serialize: Callable[[Project, R], dict[str, object]]
+    serialize: Callable[[Project, R], dict[str, object]] | None = None
+    """What shows a record, where the fields of `schema` alone do not say it."""
     filters: Mapping[str, FieldFilter[R]] = field(default_factory=dict)
     sorts: Mapping[str, Callable[[R], SortKey]] = field(default_factory=dict)
     order: Callable[[R], SortKey] = attrgetter("id")
@@ -58,6 +59,12 @@ class ResourceKind(Generic[R]):
     require_removable: Callable[[Project, R], None] = lambda _project, _record: None
     """Called for each record before the first one is removed; what it raises keeps them all."""
     remove_many: bool = False
+
+    def to_json(self, project: Project, record: R) -> dict[str, object]:
+        """Return a record as the service shows it."""
+        if self.serialize is not None:
+            return self.serialize(project, record)
+        return serializers.shown(self.schema, record, project)
 
     @property
     def name(self) -> str:
@@ -149,7 +156,6 @@ DEVICES = ResourceKind(
     key="device_serial",
     key_schema=SLUG,
     schema=schemas.DEVICE,
-    serialize=serializers.device,
     filters={
         **_filters("device_serial", "cohort", "owner_ref", "hardware_version"),
         **_filters(release="last_seen_release"),
@@ -242,7 +248,6 @@ INSTALLS = ResourceKind(
     table=tables.INSTALLS,
     singular="Install",
     schema=schemas.INSTALL,
-    serialize=serializers.install,
     filters={
         **_filters("device", "status"),
         **since(began_at="began", created_date="began", first_seen="began"),
@@ -253,7 +258,6 @@ COREDUMPS = ResourceKind(
     table=tables.COREDUMPS,
     singular="Coredump",
     schema=schemas.COREDUMP,
-    serialize=serializers.coredump,
     filters={**_filters("device"), **since(**_SEEN)},
     sorts=_sorts(created_date="created", id="id"),
 )
@@ -261,7 +265,6 @@ FILES = ResourceKind(
     table=tables.FILES,
     singular="File",
     schema=schemas.FILE,
-    serialize=serializers.file,
     filters={**_filters("kind", "name"), **since(**_SEEN)},
     sorts=_sorts(created_date="created", name="name", id="id"),
 )

@@ -3,33 +3,52 @@
 A field that is not made here is the record's own, a time under its name without `_date` or `_at`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent.standin.core.schema import MOMENT, Schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability.project import Project, timestamp
 from agent.standin.observability.resources import changes
-from agent.standin.state import Organization
 
 JSONObject = dict[str, object]
 
 
-def shown(schema: Schema, record: object, **made: object) -> JSONObject:
-    """Return the fields of a schema, those that are not `made` from the record."""
+def _release(scope: Project, version: str) -> tables.Release | None:
+    return scope.table(tables.RELEASES).get(version)
+
+
+def _device(scope: Project, serial: str) -> tables.ObservedDevice | None:
+    return scope.table(tables.DEVICES).get(serial)
+
+
+_REFERRED: dict[int, tuple[Callable[[Project, str], object], Schema]] = {
+    id(schemas.A_RELEASE): (_release, schemas.RELEASE_REF),
+    id(schemas.A_DEVICE): (_device, schemas.DEVICE_REF),
+    id(schemas.A_COHORT): (Project.cohort, schemas.COHORT_REF),
+}
+"""What is found by the key that a record has, and what is shown of it, by the field's schema."""
+
+
+def shown(
+    schema: Schema, record: object, scope: Project | None = None, **made: object
+) -> JSONObject:
+    """Return the fields of a schema, those that are not `made` from the record.
+
+    Another resource of `scope` that the record names is null where it is not known.
+    """
     found: JSONObject = {}
     for name, field in schema["properties"].items():
         if name in made:
             found[name] = made[name]
         elif field is MOMENT or field is schemas.MOMENT_OR_NULL:
             found[name] = timestamp(getattr(record, name.removesuffix("_date").removesuffix("_at")))
+        elif scope is not None and (referred := _REFERRED.get(id(field))):
+            find, ref = referred
+            other = find(scope, getattr(record, name) or "")
+            found[name] = None if other is None else shown(ref, other)
         else:
             found[name] = getattr(record, name)
     return found
-
-
-def organization(record: Organization) -> JSONObject:
-    """Return an organization as JSON."""
-    return shown(schemas.ORGANIZATION, record)
 
 
 def project(scope: Project) -> JSONObject:
@@ -44,27 +63,6 @@ def project(scope: Project) -> JSONObject:
     )
     # Released tools read these before an upload.
     return {**fields, "max_ota_upload_size": 268_435_456, "qcomm_enabled": False}
-
-
-def release_ref(scope: Project, version: str | None) -> JSONObject | None:
-    """Return a reference to a release as JSON, None if it is unknown."""
-    return _ref(scope.table(tables.RELEASES).get(version) if version else None)
-
-
-def _ref(release: tables.Release | None) -> JSONObject | None:
-    return None if release is None else shown(schemas.RELEASE_REF, release)
-
-
-def device_ref(scope: Project, serial: str) -> JSONObject | None:
-    """Return a reference to a device as JSON, None if it is unknown."""
-    record = scope.table(tables.DEVICES).get(serial)
-    return None if record is None else shown(schemas.DEVICE_REF, record)
-
-
-def cohort_ref(scope: Project, slug: str) -> JSONObject | None:
-    """Return a reference to a cohort as JSON, None if it is unknown."""
-    record = scope.cohort(slug)
-    return None if record is None else shown(schemas.COHORT_REF, record)
 
 
 def release(
@@ -105,69 +103,28 @@ def cohort(scope: Project, record: tables.Cohort) -> JSONObject:
     )
 
 
-def device(scope: Project, record: tables.ObservedDevice) -> JSONObject:
-    """Return a device as JSON."""
-    release = release_ref(scope, record.last_seen_release)
-    cohort = cohort_ref(scope, record.cohort)
-    return shown(schemas.DEVICE, record, cohort=cohort, last_seen_release=release)
-
-
 def deployment(scope: Project, record: tables.Deployment) -> JSONObject:
     """Return a deployment as JSON; of a delta release also the version that it starts from."""
     step = {"delta_from": record.delta_from} if record.delta_from else {}
-    release = _ref(changes.release_of(scope, record.delta_from, record.release))
-    cohort = cohort_ref(scope, record.cohort)
-    return {**step, **shown(schemas.DEPLOYMENT, record, release=release, cohort=cohort)}
+    of = changes.release_of(scope, record.delta_from, record.release)
+    release = None if of is None else shown(schemas.RELEASE_REF, of)
+    return {**step, **shown(schemas.DEPLOYMENT, record, scope, release=release)}
 
 
 def event(scope: Project, record: tables.Event) -> JSONObject:
     """Return an event as JSON."""
     build_id = {"build_id": record.build_id} if record.build_id else {}
-    return {**shown(schemas.EVENT, record, **_origin(scope, record)), **build_id}
+    return {**shown(schemas.EVENT, record, scope), **build_id}
 
 
 def trace(scope: Project, record: tables.Trace) -> JSONObject:
     """Return a trace as JSON."""
     of = scope.table(tables.ISSUES)[str(record.issue)]
     issue = {"id": of.id, "title": of.title}
-    origin = _origin(scope, record)
-    return shown(schemas.TRACE, record, source_type=record.source, issue=issue, **origin)
-
-
-def _origin(scope: Project, record: tables.FromDevice) -> JSONObject:
-    """Return the device and the release that a record is of."""
-    release = release_ref(scope, record.release)
-    return {"device": device_ref(scope, record.device), "release": release}
+    return shown(schemas.TRACE, record, scope, source_type=record.source, issue=issue)
 
 
 def issue(scope: Project, record: tables.Issue) -> JSONObject:
     """Return an issue as JSON."""
-    return shown(
-        schemas.ISSUE,
-        record,
-        device_count=len(record.devices),
-        trace_count=record.traces,
-        first_release=release_ref(scope, record.first_release),
-        last_release=release_ref(scope, record.last_release),
-    )
-
-
-def install(scope: Project, record: tables.Install) -> JSONObject:
-    """Return an install as JSON."""
-    return shown(
-        schemas.INSTALL,
-        record,
-        device=device_ref(scope, record.device),
-        release_from=release_ref(scope, record.release_from),
-        release_to=release_ref(scope, record.release_to),
-    )
-
-
-def coredump(scope: Project, record: tables.StoredCoredump) -> JSONObject:
-    """Return a core dump as JSON, without its bytes."""
-    return shown(schemas.COREDUMP, record, device=device_ref(scope, record.device))
-
-
-def file(_scope: Project, record: tables.StoredFile) -> JSONObject:
-    """Return a file that was uploaded as JSON, without its bytes."""
-    return shown(schemas.FILE, record)
+    devices, traces = len(record.devices), record.traces
+    return shown(schemas.ISSUE, record, scope, device_count=devices, trace_count=traces)
