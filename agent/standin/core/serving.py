@@ -113,6 +113,12 @@ class CheckedRequest:
             self._body = self._served.read_body(self.raw, self.media_type)
         return self._body
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields of a JSON object that were sent, of those that the operation declares."""
+        declared = self._served.operation.bodies[JSON_TYPE]["properties"]
+        return {name: value for name, value in self.body.items() if name in declared}
+
     def body_as(self, media_type: str) -> Any:
         """Return the body as if it had come as that type. Raises as `body` does."""
         return self._served.read_body(self.raw, media_type)

@@ -2,20 +2,20 @@
 
 from typing import TypeVar
 
-from msgspec import Struct
-
 from agent.standin.observability import tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import conflict, unknown_reference
 from agent.standin.principal import CredentialKind
 
-R = TypeVar("R", bound=Struct)
-_RELEASE_FIELDS = ("revision", "notes", "extra_info", "must_pass_through")
-_DEVICE_FIELDS = (
-    *("owner_ref", "nickname", "description", "cohort"),
-    *("release", "server_side_developer_mode"),
-)
+R = TypeVar("R")
+
+
+def set_given(context: RequestContext, record: R) -> R:
+    """Set the fields of a record that the body has, and return it."""
+    for name, value in context.given.items():
+        setattr(record, name, value)
+    return record
 
 
 def create_release(context: RequestContext) -> tables.Release:
@@ -23,15 +23,8 @@ def create_release(context: RequestContext) -> tables.Release:
     project, version = context.project, context.body["version"]
     if version in project.table(tables.RELEASES):
         raise conflict(f"release {version} already exists")
-    release = _given(context, project.release(version), "min_version", *_RELEASE_FIELDS)
+    release = set_given(context, project.release(version))
     project.table(tables.RELEASES).put(version, release)
-    return release
-
-
-def change_release(context: RequestContext, release: tables.Release) -> tables.Release:
-    """Change the given fields of a release."""
-    _given(context, release, *_RELEASE_FIELDS).updated = context.project.now
-    context.project.table(tables.RELEASES).put(release.version, release)
     return release
 
 
@@ -53,13 +46,6 @@ def create_cohort(context: RequestContext) -> tables.Cohort:
     if context.project.cohort(slug) is not None:
         raise conflict(f"cohort {slug} already exists")
     return context.project.make_cohort(slug, context.body.get("name") or slug)
-
-
-def change_cohort(context: RequestContext, cohort: tables.Cohort) -> tables.Cohort:
-    """Rename a cohort."""
-    _given(context, cohort, "name").updated = context.project.now
-    context.project.table(tables.COHORTS).put(cohort.slug, cohort)
-    return cohort
 
 
 def require_other_than_default(_project: Project, cohort: tables.Cohort) -> None:
@@ -85,17 +71,9 @@ def create_device(context: RequestContext) -> tables.ObservedDevice:
     project, serial = context.project, context.body["device_serial"]
     if serial in project.table(tables.DEVICES):
         raise conflict(f"device {serial} already exists")
-    _require_known(context)
+    require_known(context)
     device = project.device(serial, context.body["hardware_version"])
-    project.table(tables.DEVICES).put(serial, _given(context, device, *_DEVICE_FIELDS))
-    return device
-
-
-def change_device(context: RequestContext, device: tables.ObservedDevice) -> tables.ObservedDevice:
-    """Change the given fields of a device."""
-    _require_known(context)
-    _given(context, device, "hardware_version", *_DEVICE_FIELDS).updated = context.project.now
-    context.project.table(tables.DEVICES).put(device.device_serial, device)
+    project.table(tables.DEVICES).put(serial, set_given(context, device))
     return device
 
 
@@ -143,28 +121,18 @@ def release_of(project: Project, delta_from: str, version: str) -> tables.Releas
     return project.table(tables.RELEASES).get(version)
 
 
-def change_deployment(context: RequestContext, deployment: tables.Deployment) -> tables.Deployment:
-    """Change the percentage of a rollout."""
+def change_rollout(context: RequestContext, deployment: tables.Deployment) -> None:
+    """Change the status of a deployment with its percentage; 409 for one that was aborted."""
     if not deployment.is_active:
         raise conflict("the deployment was aborted")
-    _given(context, deployment, "rollout_percent")
-    deployment.status = _status(deployment.rollout_percent)
-    context.project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
-    return deployment
+    percent = context.body.get("rollout_percent", deployment.rollout_percent)
+    deployment.status = _status(percent)
 
 
 def abort_deployment(project: Project, deployment: tables.Deployment) -> None:
     """Abort a deployment; its record remains."""
     deployment.status = "aborted"
     project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
-
-
-def change_issue(context: RequestContext, issue: tables.Issue) -> tables.Issue:
-    """Change the status or the title of an issue."""
-    context.project.table(tables.ISSUES).put(
-        str(issue.id), _given(context, issue, "status", "title")
-    )
-    return issue
 
 
 def put_device_in_cohort(project: Project, device: tables.ObservedDevice, slug: str) -> None:
@@ -177,15 +145,7 @@ def _status(percent: float) -> str:
     return "done" if percent == 100 else "in_progress"
 
 
-def _given(context: RequestContext, record: R, *names: str) -> R:
-    """Set those of these fields that the body has, and return the record."""
-    for name in names:
-        if name in context.body:
-            setattr(record, name, context.body[name])
-    return record
-
-
-def _require_known(context: RequestContext) -> None:
+def require_known(context: RequestContext, _device: tables.ObservedDevice | None = None) -> None:
     """Refuse a cohort or a release that is not there."""
     project, body = context.project, context.body
     if "cohort" in body and project.cohort(body["cohort"]) is None:

@@ -84,10 +84,8 @@ def _create(resource: ResourceKind[R]) -> ServedOperation:
 
 def _links(resource: ResourceKind[R]) -> tuple[Link, ...]:
     """Return the OpenAPI links from a created resource to its other operations."""
-    shown = resource.schema["properties"]
-    shown_key = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
     made = {name: f"$request.path.{name}" for name in ("organization_slug", "project_slug")}
-    made[resource.key] = f"$response.body#/data/{shown_key}"
+    made[resource.key] = f"$response.body#/data/{resource.key_field}"
     words = ("Get", "Update", "Delete")
     return tuple(
         Link(status=resource.created_status, to=word + resource.singular, parameters=made)
@@ -97,10 +95,14 @@ def _links(resource: ResourceKind[R]) -> tuple[Link, ...]:
 
 def _change(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
-        assert resource.change is not None
-        record = find(context.project, resource, context.path[resource.key])
-        changed = resource.change(context, record)
-        return JSON({"data": resource.to_json(context.project, changed)})
+        project = context.project
+        record = find(project, resource, context.path[resource.key])
+        resource.before_change(context, record)
+        changes.set_given(context, record)
+        if hasattr(record, "updated"):
+            record.updated = project.now
+        project.table(resource.table).put(str(getattr(record, resource.key_field)), record)
+        return JSON({"data": resource.to_json(project, record)})
 
     return declare(
         f"PATCH {_one(resource)}", f"Update{resource.singular}",
@@ -193,7 +195,7 @@ def _key(resource: ResourceKind[R]) -> Parameter:
 def _offered(resource: ResourceKind[R]) -> list[ServedOperation]:
     """Return the operations that there are for one resource."""
     may = (
-        (True, _list), (True, _get), (resource.create, _create), (resource.change, _change),
+        (True, _list), (True, _get), (resource.create, _create), (resource.change_body, _change),
         (resource.remove, _remove), (resource.remove_many, _remove_many),
     )  # fmt: skip
     return [operation(resource) for offered, operation in may if offered]

@@ -36,7 +36,7 @@ _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKind(Generic[R]):
-    """One resource. `create` and `change` get the checked request and return the record."""
+    """One resource. `create` gets the checked request and returns the record."""
 
     table: TableOf[R]
     singular: str
@@ -53,12 +53,20 @@ class ResourceKind(Generic[R]):
     create: Callable[[RequestContext], R] | None = None
     create_body: Schema = field(default_factory=dict)
     created_status: int = 201
-    change: Callable[[RequestContext, R], R] | None = None
     change_body: Schema = field(default_factory=dict)
+    """The fields that can be changed; none where there is no such operation."""
+    before_change: Callable[[RequestContext, R], None] = lambda _context, _record: None
+    """Called before they are set; what it raises refuses the change."""
     remove: Callable[[Project, R], None] | None = None
     require_removable: Callable[[Project, R], None] = lambda _project, _record: None
     """Called for each record before the first one is removed; what it raises keeps them all."""
     remove_many: bool = False
+
+    @property
+    def key_field(self) -> str:
+        """The field of a record that is its key."""
+        shown = self.schema["properties"]
+        return self.key if self.key in shown else self.key.rpartition("_")[2]
 
     def to_json(self, project: Project, record: R) -> dict[str, object]:
         """Return a record as the service shows it."""
@@ -127,7 +135,6 @@ RELEASES = ResourceKind(
         min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
         **_RELEASE_FIELDS,
     ),
-    change=changes.change_release,
     change_body=body_schema(**_RELEASE_FIELDS),
     remove=changes.remove_release,
     require_removable=changes.require_not_deployed,
@@ -145,7 +152,6 @@ COHORTS = ResourceKind(
     create=changes.create_cohort,
     create_body=body_schema("slug", slug=SLUG, name=_TEXT),
     created_status=200,  # clients of the real service wait for this one
-    change=changes.change_cohort,
     change_body=body_schema(name=_TEXT),
     remove=changes.remove_cohort,
     require_removable=changes.require_other_than_default,
@@ -167,7 +173,7 @@ DEVICES = ResourceKind(
     create_body=body_schema(
         "device_serial", "hardware_version", device_serial=SLUG, **_DEVICE_FIELDS
     ),
-    change=changes.change_device,
+    before_change=changes.require_known,
     change_body=body_schema(**_DEVICE_FIELDS),
     remove=changes.remove_device,
     remove_many=True,
@@ -194,7 +200,7 @@ DEPLOYMENTS = ResourceKind(
         rollout_percent=_PERCENT,
         extra_info=schemas.OPEN_OR_NULL,
     ),
-    change=changes.change_deployment,
+    before_change=changes.change_rollout,
     change_body=body_schema(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
@@ -239,7 +245,6 @@ ISSUES = ResourceKind(
         **_sorts("id"),
     },
     order=attrgetter("last_seen"),
-    change=changes.change_issue,
     change_body=body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
