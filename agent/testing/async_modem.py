@@ -33,9 +33,16 @@ class AsyncModem:
         if self._is_open:
             yield
             return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:  # anyio runs a test on trio, too, unless it is told not to
+            raise UsageError(
+                "the fixture modem needs asyncio, and another event loop runs this",
+                hint='write `@pytest.mark.parametrize("anyio_backend", ["asyncio"])` above the test',
+            ) from error
         with contextlib.ExitStack() as stack:
             if self._bench.has_virtual_time:
-                self._takes_no_time = stack.enter_context(virtual_clock(asyncio.get_running_loop()))
+                self._takes_no_time = stack.enter_context(virtual_clock(loop))
             await self.modem.open()
             self._is_open = True
             try:

@@ -87,6 +87,29 @@ def test_a_modem_needs_no_more_than_something_that_runs_coroutines(project: User
     assert "take modem_sync, or write `async def`" in project.run("-k", "plain", code=1)
 
 
+EVERY_BACKEND = """
+import pytest
+
+@pytest.mark.anyio
+async def test_fails(modem):
+    assert not (await modem.execute("AT+CGMM")).ok
+"""
+
+
+def test_a_coroutine_on_another_event_loop_is_told_how_to_have_asyncio(
+    project: UserProject,
+) -> None:
+    """anyio runs a test once on each backend, unless it is told otherwise."""
+    project.write("test_it.py", EVERY_BACKEND)
+    project.write("pytest.ini", "[pytest]\n")
+    told = project.run("-p", "no:asyncio", code=1, PYTEST_ADDOPTS="")
+    assert "2 failed" in told
+    assert "the fixture modem needs asyncio, and another event loop runs this" in told
+    assert 'write `@pytest.mark.parametrize("anyio_backend", ["asyncio"])` above the test' in told
+    assert "RuntimeError" not in told
+    assert "agent/testing" not in told, "a failure shows the frames of the test alone"
+
+
 def test_every_changed_byte_of_a_recording_is_told_with_its_place_and_the_difference(
     project: UserProject,
 ) -> None:
