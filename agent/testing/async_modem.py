@@ -36,9 +36,10 @@ class AsyncModem:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:  # anyio runs a test on trio, too, unless it is told not to
+            mark = '@pytest.mark.parametrize("anyio_backend", ["asyncio"])'
             raise UsageError(
                 "the fixture modem needs asyncio, and another event loop runs this",
-                hint='write `@pytest.mark.parametrize("anyio_backend", ["asyncio"])` above the test',
+                hint=f"write `{mark}` above the test",
             ) from error
         with contextlib.ExitStack() as stack:
             if self._bench.has_virtual_time:
