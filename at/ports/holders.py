@@ -208,6 +208,7 @@ def _process_name(process: Path) -> str:
 _SERVICE = "org.freedesktop.ModemManager1"
 _ROOT = "/org/freedesktop/ModemManager1"
 _MODEM = f"{_SERVICE}.Modem"
+_OBJECTS = "a{oa{sa{sv}}}"
 _ANSWER_S = 1.0
 
 
@@ -246,7 +247,7 @@ async def _port_names() -> frozenset[str] | None:
     try:
         from dbus_fast import BusType, Message, MessageFlag, MessageType
         from dbus_fast.aio import MessageBus
-        from dbus_fast.errors import DBusError
+        from dbus_fast.errors import DBusFastError
     except ImportError:  # the driver can be used without D-Bus
         return None
     call = Message(
@@ -264,9 +265,9 @@ async def _port_names() -> frozenset[str] | None:
                 reply = await bus.call(call)
             finally:
                 bus.disconnect()
-    except (OSError, EOFError, TimeoutError, DBusError):
+    except (OSError, EOFError, TimeoutError, DBusFastError):
         return None
-    if reply.message_type is not MessageType.METHOD_RETURN:
+    if reply.message_type is not MessageType.METHOD_RETURN or reply.signature != _OBJECTS:
         return None
     names: set[str] = set()
     for interfaces in reply.body[0].values():

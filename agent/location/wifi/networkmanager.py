@@ -29,6 +29,7 @@ _OF_ACCESS_POINT = {
     "HwAddress": "s", "Strength": "y", "Ssid": "ay", "Frequency": "u", "LastSeen": "i"
 }  # fmt: skip
 """What is read of an access point, with its type as the interface has it."""
+_WITHOUT_IT = f"`cellagent config set location.wifi iw` asks without it; {ANOTHER_SOURCE}"
 _REFUSALS = (f"{NAME}.Device.NotAllowed", f"{_WIRELESS}.NotAllowed")
 
 
@@ -39,10 +40,12 @@ class NetworkManager:
     async def scan(self, deadline_s: float) -> WifiScan:
         """Request a fresh scan of each Wi-Fi device, wait for it, and list its access points."""
         try:
-            async with asyncio.timeout(deadline_s + 5.0), _connection() as bus:
+            async with asyncio.timeout(deadline_s + 5), _connection() as bus:
                 return await _scan(bus, deadline_s)
         except TimeoutError as error:
-            raise WifiUnavailable(f"NetworkManager gave no answer in {deadline_s:g} s") from error
+            raise WifiUnavailable(
+                f"NetworkManager gave no answer in {deadline_s + 5:g} s", hint=_WITHOUT_IT
+            ) from error
 
 
 async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
@@ -157,27 +160,29 @@ async def _connection() -> AsyncIterator[MessageBus]:
     try:
         from dbus_fast import BusType
         from dbus_fast.aio import MessageBus
-        from dbus_fast.errors import DBusError
+        from dbus_fast.errors import DBusFastError
     except ImportError as error:
         raise WifiUnavailable(
             "NetworkManager is reached with dbus-fast, which is installed on Linux only",
             hint=f"on Linux `pip install dbus-fast`; elsewhere {ANOTHER_SOURCE}",
         ) from error
 
-    bus = MessageBus(bus_type=BusType.SYSTEM)
     try:
+        bus = MessageBus(bus_type=BusType.SYSTEM)
         await bus.connect()
-    except (OSError, DBusError, EOFError) as error:
+    except (OSError, DBusFastError, EOFError) as error:
         raise WifiUnavailable(
             f"NetworkManager cannot be asked, as this host has no D-Bus system bus{_why(error)}",
-            hint=f"`cellagent config set location.wifi iw` asks without it; {ANOTHER_SOURCE}",
+            hint=_WITHOUT_IT,
         ) from error
     try:
         yield bus
     except _Refused as refused:
         raise WifiUnavailable(f"NetworkManager does not answer: {refused}") from refused
-    except (OSError, EOFError) as error:
-        raise WifiUnavailable(f"the D-Bus system bus went away: {error}") from error
+    except (OSError, DBusFastError, EOFError) as error:
+        raise WifiUnavailable(
+            f"the D-Bus system bus went away: {error}", hint=_WITHOUT_IT
+        ) from error
     finally:
         bus.disconnect()
 

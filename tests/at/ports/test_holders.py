@@ -14,7 +14,7 @@ import pytest
 from at.ports import holders
 from at.ports.holders import holder_of, opening_error
 from at.protocol.errors import PortForbidden
-from tests.support.location.network_manager import private_bus
+from tests.support.location.network_manager import REFUSALS_OF_A_BUS, bus_that_says, private_bus
 from tests.support.modem.modem_manager import mocked_modem_manager
 from tests.support.modem.pty_far_end import PtyFarEnd
 
@@ -98,6 +98,20 @@ def test_a_modem_manager_that_does_not_answer_is_named_with_a_doubt(
     with private_bus(tmp_path) as address:
         monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
         assert holder_of(DEVICE, proc) == "ModemManager, perhaps (PID 4242)"
+
+
+@pytest.mark.parametrize("why", REFUSALS_OF_A_BUS)
+def test_a_bus_that_serves_nobody_leaves_a_doubt_and_no_traceback(
+    why: str,
+    proc: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with bus_that_says(tmp_path, REFUSALS_OF_A_BUS[why]) as address:
+        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
+        assert holder_of(DEVICE, proc) == "ModemManager, perhaps (PID 4242)"
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @POSIX

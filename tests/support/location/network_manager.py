@@ -1,10 +1,13 @@
 """A private D-Bus daemon with NetworkManager's mock on it, started and ended by the test."""
 
+import contextlib
 import os
 import shutil
+import socket
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +69,45 @@ class MockedNetworkManager:
         mode, frequency, rate, security = "2", "2437", "54000", "0"
         self.call("/org/freedesktop/NetworkManager", f"{MOCK}.AddAccessPoint", device, name, ssid,
                   mac, mode, frequency, rate, f"byte {strength}", security)  # fmt: skip
+
+
+REFUSALS_OF_A_BUS = {
+    "it refuses this user": {b"AUTH": b"REJECTED EXTERNAL\r\n"},
+    "it speaks another protocol": {b"AUTH": b"HTTP/1.1 400 Bad Request\r\n\r\n"},
+    "its messages are none": {
+        b"AUTH": b"OK 0123456789abcdef0123456789abcdef\r\n",
+        b"Hello": b"l\2\1\1" + b"\xff" * 12,
+    },
+}
+"""What a system bus that serves nobody answers to what a client says."""
+
+
+@contextmanager
+def bus_that_says(folder: Path, answers: Mapping[bytes, bytes]) -> Iterator[str]:
+    """Serve a socket that gives each client these answers, and then no more; yield its address."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "bus"))
+        server.listen()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    with client:
+                        for said, answer in answers.items():
+                            while said not in (heard := client.recv(4096)) and heard:
+                                pass
+                            client.sendall(answer)
+                        while client.recv(4096):
+                            pass
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            yield f"unix:path={folder}/bus"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            serving.join()
 
 
 @contextmanager

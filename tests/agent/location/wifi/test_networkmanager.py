@@ -14,7 +14,9 @@ from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiUnavailable
 from tests.support.location.network_manager import (
     MOCK,
+    REFUSALS_OF_A_BUS,
     MockedNetworkManager,
+    bus_that_says,
     mocked_network_manager,
 )
 
@@ -93,6 +95,34 @@ async def test_a_host_without_a_bus_says_so(
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/nothing")
     with pytest.raises(WifiUnavailable, match="no D-Bus system bus"):
         await NetworkManager().scan(1.0)
+
+
+@pytest.mark.parametrize("why", REFUSALS_OF_A_BUS)
+async def test_a_bus_that_serves_nobody_is_a_source_less(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that has the socket of the host, where its users are others."""
+    with bus_that_says(tmp_path, REFUSALS_OF_A_BUS[why]) as address:
+        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
+        with pytest.raises(WifiUnavailable, match="no D-Bus system bus that answers") as caught:
+            await NetworkManager().scan(1.0)
+    assert "location.wifi iw` asks without it" in caught.value.hint
+
+
+async def test_an_address_of_the_bus_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "nonsense")
+    with pytest.raises(WifiUnavailable, match="address did not contain a transport"):
+        await NetworkManager().scan(1.0)
+
+
+async def test_a_bus_that_says_nothing_is_given_up_after_the_time_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bus_that_says(tmp_path, {}) as address:
+        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
+        with pytest.raises(WifiUnavailable, match=r"no answer in 0\.01 s") as caught:
+            await NetworkManager().scan(0.01 - 5)  # five seconds more are those of its list
+    assert "location.wifi iw` asks without it" in caught.value.hint
 
 
 async def test_an_access_point_that_vanishes_while_it_is_read_is_left_out(
