@@ -46,7 +46,9 @@ _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by ev
 _PEEKED, _LONGEST_LINE = 4096, 16384
 _LONGEST_QUOTE = 500
 """Lines after which a quote that is open was a stray one."""
-_OF_THE_KIT = {Rest.BY_LOOK, Rest.RECEIVED}
+# Looked up for each line by each shape: a set of members hashes them in Python.
+_OF_THE_KIT = (Rest.BY_LOOK, Rest.RECEIVED)
+_TOLD_BY_LOOK = (Rest.BY_LOOK, Rest.LITERALS)
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _DAY_S = 86400
 
@@ -184,6 +186,8 @@ class _Head:
     text: str
     log: str
     """The whole line of the kit's log, if `text` is what stands behind a mark in it."""
+    is_log: bool
+    """Whether the line is one of the kit's log, also where `text` is behind a mark in it."""
     at_s: float | None
     raw: str
     number: int
@@ -203,7 +207,9 @@ def _without_leads(line: str, number: int) -> _Head:
         at_s = _seconds(match) if at_s is None else at_s
     if kit_log and at_s is None and kit_log[1] and (clock := shapes.CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
-    return _Head(text.strip(), log, at_s, raw, number)
+    text = text.strip()
+    is_log = bool(log or KIT_LOG.match(text))
+    return _Head(text, log, is_log, at_s, raw, number)
 
 
 def _seconds(match: re.Match[str]) -> float | None:
@@ -231,12 +237,14 @@ def _score(shape: Shape, heads: Iterable[_Head]) -> tuple[int, bool]:
     for by_mark, marked in (one for head in heads for one in _marked(shape, head)):
         has_marks |= by_mark is Side.SENT
         side, text = _by_rest(shape, by_mark, marked)
+        if side is Side.LOG:  # most lines by most shapes
+            continue
         is_command = COMMAND.match(text) is not None
         is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
         if side is Side.SENT:  # a command that firmware logs, too, is one
             score += 2 * (is_command and text != last_sent) - is_answer
             last_sent = text
-        elif side is Side.RECEIVED:
+        else:
             score += is_answer - (is_command and text != last_sent)  # an echo is no fault
             last_sent = "" if is_answer else last_sent
     return score, has_marks
@@ -271,8 +279,8 @@ def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
                 return [(side, pair[1]), *((Side.RECEIVED, answer.strip()) for answer in answers)]
             listed = literals(text) if text.startswith("[") else []
             return [(side, one.strip()) for _, one in listed] or [(side, text)]
-    is_log = shape.rest is Rest.LITERALS or KIT_LOG.match(line)
-    return [(Side.LOG if is_log or head.log else None, head.log or line)]
+    is_log = shape.rest is Rest.LITERALS or head.is_log
+    return [(Side.LOG if is_log else None, head.log or line)]
 
 
 def _with_ends(shape: Shape, heads: list[_Head]) -> set[Side]:
@@ -290,7 +298,7 @@ def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
     text = text.strip()
     if side is not None:
         return side, text
-    if shape.rest in {Rest.BY_LOOK, Rest.LITERALS}:
+    if shape.rest in _TOLD_BY_LOOK:
         return Side.SENT if COMMAND.match(text) else Side.RECEIVED, text
     return Side.RECEIVED if shape.rest is Rest.RECEIVED else Side.LOG, text
 
@@ -303,7 +311,7 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
         and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
         for side, text in _sides(shape, heads)
     )
-    others = [head for head in heads if not (head.log or KIT_LOG.match(head.text))]
+    others = [head for head in heads if not head.is_log]
     kinds = [
         (sum(bool(kind.line.match(one.raw) or kind.line.match(one.text)) for one in others), kind)
         for kind in shapes.FOREIGN
@@ -400,7 +408,7 @@ class _Joiner:
     def _unmarked(self, text: str) -> Side:
         """Return the side of a line without a mark."""
         answers = final_result(text) is not None or NAMED_ANSWER.match(text) is not None
-        by_look = self._shape.rest in {Rest.BY_LOOK, Rest.LITERALS}
+        by_look = self._shape.rest in _TOLD_BY_LOOK
         if by_look and self._payloads.phase is Phase.DATA and not answers:
             return Side.SENT
         return _by_rest(self._shape, None, text)[0]
