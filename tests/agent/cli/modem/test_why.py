@@ -160,8 +160,8 @@ def test_a_signal_ends_the_wait_for_who_writes_the_log(number: int, code: int) -
         call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as reading:
         assert reading.stdin
-        # It reads once a pipe that holds more than a pipe does was taken from.
-        reading.stdin.write(b"AT\nOK\n" * 40000)
+        # It reads once a pipe was taken from that is given more than it holds, 64 KiB.
+        reading.stdin.write(b"AT\nOK\n" * 12000)
         reading.stdin.flush()
         reading.send_signal(number)
         assert reading.wait(30) == code
