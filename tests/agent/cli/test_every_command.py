@@ -12,6 +12,7 @@ import logging
 import os
 import pkgutil
 import shlex
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -184,6 +185,20 @@ def kit_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(kit.port)
 
 
+@pytest.fixture(scope="module")
+def configuration(services: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile that names no port, for each test to have a copy of: to write it takes longer."""
+    folder = tmp_path_factory.mktemp("configuration")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder))
+        write_standin_profile("sim", services)
+        set_default_profile("sim")
+        set_value("location.wifi", "none", profile="sim")
+        set_value("kit.console_port", "same", profile="sim")
+        set_value("kit.device_id", "kit-1", profile="sim")
+    return folder
+
+
 PLACES = (("ascii", "60"), ("latin-1", "80"), ("cp1252", "200"))
 """What a terminal, or a file that output goes to, can encode, and how wide it is."""
 
@@ -191,13 +206,13 @@ PLACES = (("ascii", "60"), ("latin-1", "80"), ("cp1252", "200"))
 @pytest.fixture
 def asked(
     request: pytest.FixtureRequest,
-    services: dict[str, Any],
+    configuration: Path,
     kit_port: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> Iterator[Counter[str]]:
-    """Write a profile that names no port, plug the kit in, and count what is asked for.
+    """Give it a profile that names no port, plug the kit in, and count what is asked for.
 
     What is written is for a place without colours, a narrow one that takes ASCII alone unless the
     test names another.
@@ -209,11 +224,7 @@ def asked(
     guard_output()
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("NO_COLOR", "1")
-    write_standin_profile("sim", services)
-    set_default_profile("sim")
-    set_value("location.wifi", "none", profile="sim")
-    set_value("kit.console_port", "same", profile="sim")
-    set_value("kit.device_id", "kit-1", profile="sim")
+    shutil.copytree(configuration, os.environ["XDG_CONFIG_HOME"], dirs_exist_ok=True)
     (tmp_path / "file").write_bytes(b"MC:AAAA:\n")
     counts: Counter[str] = Counter()
 
