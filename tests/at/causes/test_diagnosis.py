@@ -215,18 +215,19 @@ def test_every_row_has_its_columns() -> None:
         assert all((row.says, row.next, row.source, row.when))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.cause}-{row.certainty.value}")
-def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole(row: Row) -> None:
-    words = row.next.split("`")
-    assert not re.search(r"cellagent|\bAT[+%#]", "".join(words[::2]))
-    for command in words[1::2]:
-        assert not any(set("?*") & set(word) for word in re.sub(r"'[^']*'", "", command).split())
+def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole() -> None:
+    for row in ROWS:
+        words = row.next.split("`")
+        assert not re.search(r"cellagent|\bAT[+%#]", "".join(words[::2])), row
+        for command in words[1::2]:
+            bare = re.sub(r"'[^']*'", "", command).split()
+            assert not any(set("?*") & set(word) for word in bare), row
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.cause}-{row.certainty.value}")
-def test_a_next_step_stays_in_a_log_as_it_can_be_pasted(row: Row) -> None:
-    told = f"no network: {row.says}; try: {row.next}"
-    assert without_secrets(told) == told
+def test_a_next_step_stays_in_a_log_as_it_can_be_pasted() -> None:
+    for row in ROWS:
+        told = f"no network: {row.says}; try: {row.next}"
+        assert without_secrets(told) == told, row
 
 
 def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:
