@@ -142,6 +142,11 @@ def read(text: str) -> Table:
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
     words += [Words(line, line, None) for line in sorted(patterns)]
+    words += [  # as the SDK's samples tell of a refused connection
+        Words(rf"\bPDP context \d+, {re.escape(rest[0])}", "esm", int(number))
+        for number, rest in file["numbers"]["esm"].items()
+        if number.isdigit()
+    ]
     texts = {name: code for code, name in CME.items() if code < _OF_THE_MAKER} | file["cme_texts"]
     known = {name.upper(): code for name, code in texts.items()}
     return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
