@@ -18,7 +18,7 @@ from at.transcripts.logs import shapes
 from at.transcripts.logs.hex_dumps import without_dumps
 from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER, Rest, Shape
 from at.transcripts.logs.terminal import shown
-from at.transcripts.logs.wrapping import literals, rejoined, straight, unwrapped
+from at.transcripts.logs.wrapping import literals, rejoined, straight, uncut, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
@@ -142,7 +142,7 @@ def _heads(lines: Iterable[str]) -> Iterator[_Head]:
     """Yield the lines that say something. Raises TranscriptError if there is none."""
     head = None
     screen = ((number, shown(line)) for number, line in unwrapped(lines))
-    for number, line in without_dumps(rejoined(screen)):
+    for number, line in without_dumps(rejoined(uncut(screen))):
         head = _without_leads(line, number)
         yield head
     if head is None:

@@ -40,6 +40,11 @@ _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$
 """An answer with a name, or a command whose quote is open."""
 _BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
 _GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
+_CUT = re.compile(
+    r"(?P<begun>(?P<command>AT)?[+%#][A-Z].*?)"
+    r"(?P<log>\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> .*)"
+)
+"""A command or an answer, and the log line of the kit that came into it."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
@@ -90,6 +95,33 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
             mark = f"{header[2]} {header[1]} "
     if begun:
         yield number, mark + begun
+
+
+def uncut(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines and their numbers; an answer that a log line cut is whole, behind that one.
+
+    Its rest stands on the next line, as the driver's framing has it.
+    """
+    begun: tuple[int, str] | None = None
+    for number, line in numbered:
+        whole = number, line
+        if begun:
+            if _BEGINS.match(line):
+                yield begun
+            else:
+                whole = begun[0], begun[1] + line
+            begun = None
+        cut = _CUT.fullmatch(whole[1])
+        if cut is None:
+            yield whole
+            continue
+        if cut["command"]:
+            yield whole[0], cut["begun"]
+        else:
+            begun = whole[0], cut["begun"]
+        yield whole[0], cut["log"]
+    if begun:
+        yield begun
 
 
 def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -156,3 +156,23 @@ def by_socat(session: list[tuple[Side, str]], piece: int) -> str:
 @pytest.mark.parametrize("piece", [100, 5, 1])
 def test_socat_tells_a_session_in_pieces_whose_ends_it_spells(piece: int) -> None:
     assert read(by_socat(SESSION, piece)) == SESSION
+
+
+def test_an_answer_that_a_log_line_cut_is_whole_behind_it() -> None:
+    tick = "[00:00:01.000,000] <inf> app: tick"
+    assert read(f"AT+CPIN?\n+CPIN: SI{tick}\nM PIN\nOK\n") == [
+        (Side.SENT, "AT+CPIN?"),
+        (Side.LOG, tick),
+        (Side.RECEIVED, "+CPIN: SIM PIN"),
+        (Side.RECEIVED, "OK"),
+    ]
+    assert read(f"AT+CFUN=1{tick}\nOK\n+CEREG: 2{tick}\n+CEREG: 5\n%XTIME: ,{tick}\n") == [
+        (Side.SENT, "AT+CFUN=1"),
+        (Side.LOG, tick),
+        (Side.RECEIVED, "OK"),
+        (Side.LOG, tick),
+        (Side.RECEIVED, "+CEREG: 2"),
+        (Side.RECEIVED, "+CEREG: 5"),
+        (Side.LOG, tick),
+        (Side.RECEIVED, "%XTIME: ,"),
+    ]
