@@ -6,6 +6,7 @@ What a logger took out of it is put back.
 import ast
 import csv
 import html
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -61,7 +62,10 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     does not fit.
     """
     numbered = _marked_by_socat(
-        (number, _with_commas(_without_html(_RETURNS.sub("", line.strip("\ufeff\r\n")))))
+        (
+            number,
+            _without_json(_with_commas(_without_html(_RETURNS.sub("", line.strip("\ufeff\r\n"))))),
+        )
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
     )
@@ -204,9 +208,9 @@ class _Table:
                     begin, f"{counted(len(row), 'columns')}, the heading has {self.width}"
                 )
             if not _RULE.fullmatch("".join(row)):
-                yield begin, self._line([cell.strip() for cell in row])
+                yield begin, self.line([cell.strip() for cell in row])
 
-    def _line(self, row: list[str]) -> str:
+    def line(self, row: list[str]) -> str:
         direction = direction_of(row[self.columns["direction"]])
         if direction is None:
             return " ".join(row)
@@ -220,15 +224,33 @@ def _table_under(heading: str) -> _Table | None:
     """Return the table with this heading, if it names directions and what was sent or received."""
     for delimiter in ",;\t|":
         cells = [cell.strip(' "') for cell in heading.split(delimiter)]
-        columns = {
-            name: index
-            for index, cell in enumerate(cells)
-            for name, pattern in _COLUMNS.items()
-            if pattern.fullmatch(cell)
-        }
-        if {"direction", "data"} <= columns.keys():
+        if columns := _columns_of(cells):
             return _Table(delimiter, len(cells), columns)
     return None
+
+
+def _columns_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the place of each column that is known; none if direction or data is not there."""
+    columns = {
+        name: index
+        for index, cell in enumerate(names)
+        for name, pattern in _COLUMNS.items()
+        if pattern.fullmatch(cell)
+    }
+    return columns if {"direction", "data"} <= columns.keys() else {}
+
+
+def _without_json(line: str) -> str:
+    """Return an object of JSON, if it names direction and data, as a row of a table."""
+    if not line.startswith('{"'):
+        return line
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    columns = _columns_of(record)
+    row = [str(value).strip() for value in record.values()]
+    return _Table("", len(row), columns).line(row) if columns else line
 
 
 def _no_row(number: int, reason: str) -> TranscriptError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import pytest
 from hypothesis import given
@@ -176,3 +177,20 @@ def test_an_answer_that_a_log_line_cut_is_whole_behind_it() -> None:
         (Side.LOG, tick),
         (Side.RECEIVED, "%XTIME: ,"),
     ]
+
+
+def test_an_object_of_json_a_line_says_what_a_row_of_a_table_does() -> None:
+    records = [
+        {"ts": 1.5, "dir": "tx", "data": "AT+CPIN?\r"},
+        {"ts": 1.6, "dir": "rx", "data": "\r\n+CPIN: SIM PIN\r\n\r\nOK\r\n"},
+        {"time": "2026-11-02T12:00:01Z", "direction": "sent", "message": "AT+CGMR"},
+    ]
+    lines = read_log("\n".join(map(json.dumps, records)).encode()).lines
+    assert [(line.side, line.text, line.at_s) for line in lines] == [
+        (Side.SENT, "AT+CPIN?", 1.5),
+        (Side.RECEIVED, "+CPIN: SIM PIN", 1.6),
+        (Side.RECEIVED, "OK", 1.6),
+        (Side.SENT, "AT+CGMR", 43201.0),
+    ]
+    deep = '{"a":' * 100_000
+    assert read(f"AT\nOK\n{deep}\n")[2] == (Side.RECEIVED, deep)
