@@ -303,12 +303,12 @@ FOREIGN = (
         ),
     ),
     Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{_PROMPT}")),
+    Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "a table without a heading time,direction,data",
         re.compile(r"\s*\|.*\|\s*$|(?:[^,;\s]*[,;](?=\S)){2}|[^\t]+\t"),
     ),
     HEX_DUMP,
-    Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "HTML or XML",
         re.compile(r"\s*<(?:!doctype|\?xml|/?(?:html|head|body|div|p|pre)\b)", re.IGNORECASE),
