@@ -71,7 +71,7 @@ def access_point_of(entry: _BssEntry) -> AccessPoint:
     return AccessPoint(
         bssid=":".join(f"{octet:02x}" for octet in entry.bssid),
         rssi_dbm=entry.rssi_dbm,
-        ssid=bytes(entry.ssid.octets[: min(entry.ssid.length, 32)]),
+        ssid=bytes(entry.ssid.octets[: entry.ssid.length]),
         channel=channel_of(frequency_mhz),
         frequency_mhz=frequency_mhz or None,
     )
