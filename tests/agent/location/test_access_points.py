@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +66,7 @@ def test_what_may_not_be_sent_is_left_out_with_its_reason(
 
 @pytest.mark.parametrize("level", [-1, -128])
 def test_the_strongest_and_the_weakest_level_are_sent(level: int) -> None:
-    point = AccessPoint("40:01:7a:c7:96:90", level)
+    point = AccessPoint("40:01:7a:c7:96:90", level, ssid=b"a_nomap_of_ours")
     assert select_usable([point]).usable == (point,)
 
 
@@ -82,7 +84,9 @@ def test_a_hidden_name_that_asks_to_be_left_out_counts_for_the_beacons_without_i
 def test_of_two_sightings_the_newer_is_kept() -> None:
     old = AccessPoint("40:01:7a:c7:96:90", -60, age_s=9.0)
     new = AccessPoint("40-01-7A-C7-96-90", -70, age_s=1.0)
-    assert select_usable([old, new]).usable == select_usable([new, old]).usable == (new,)
+    for heard in ([old, new], [new, old]):
+        chosen = select_usable(heard)
+        assert (chosen.usable, chosen.left_out) == ((new,), ((old, Exclusion.DOUBLE),))
 
 
 @given(
@@ -103,9 +107,10 @@ def test_every_point_is_either_sent_once_or_left_out(points: list[AccessPoint]) 
 
 @pytest.mark.contract("D8.1")
 def test_what_is_not_known_is_left_out_of_the_json() -> None:
-    assert access_points_to_json([AccessPoint("40:01:7A:C7:96:90", -61, ssid=b"home")]) == [
-        {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61}
-    ]
+    known = [{"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61}]
+    named = AccessPoint("40:01:7A:C7:96:90", -61, ssid=b"home")
+    assert access_points_to_json([named]) == known
+    assert access_points_to_json([replace(named, ssid=b"")], send_ssid=True) == known
 
 
 def test_a_name_is_sent_only_when_asked_and_no_channel_where_the_frequency_is_known() -> None:
@@ -120,7 +125,17 @@ def test_a_name_is_sent_only_when_asked_and_no_channel_where_the_frequency_is_kn
 
 @pytest.mark.parametrize(
     ("frequency", "channel"),
-    [(2412, 1), (2437, 6), (2472, 13), (2484, 14), (5160, 32), (5885, 177), (5955, 1), (900, None)],
+    [
+        (2412, 1),
+        (2437, 6),
+        (2472, 13),
+        (2484, 14),
+        (5160, 32),
+        (5885, 177),
+        (5955, 1),
+        (7115, 233),
+        (900, None),
+    ],
 )
 def test_a_frequency_has_its_channel(frequency: int, channel: int | None) -> None:
     assert channel_of(frequency) == channel

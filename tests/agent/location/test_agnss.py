@@ -76,6 +76,16 @@ def test_types_that_there_are_not_are_refused_before_they_are_sent(types: tuple[
 def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
     with pytest.raises(UsageError, match="serving cell"):
         AgnssRequest((8,))
+    with pytest.raises(UsageError, match="serving cell"):
+        AgnssRequest(filtered=True)
+
+
+def test_the_mask_is_0_to_90_degrees() -> None:
+    for degrees in (0, 90):
+        assert AgnssRequest(mask_degrees=degrees).fields()["mask"] == degrees
+    for degrees in (-1, 91):
+        with pytest.raises(UsageError, match="0 to 90 degrees"):
+            AgnssRequest(mask_degrees=degrees)
 
 
 def test_a_piece_must_be_the_one_that_was_asked_for() -> None:

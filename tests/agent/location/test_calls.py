@@ -74,7 +74,8 @@ def test_switches_and_the_device_are_sent_as_the_service_names_them() -> None:
 @pytest.mark.contract("D2.2", "D8.2")
 @pytest.mark.parametrize("device_id", ["greenhouse north", "DE:AD:BE:EF:00:01", "a/b"])
 def test_an_id_that_a_header_takes_names_the_device(device_id: str) -> None:
-    call = LocateCell(PROJECT, device_id=device_id)
+    call = LocateCell(PROJECT, device_id=device_id, heard_by_kit=False)
+    assert call.in_kit_name
     assert call.request().headers == {"x-custom-device-id": device_id}
 
 
@@ -109,6 +110,7 @@ def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
         (PROJECT, 404, None, "no position was found, or the path is wrong"),
         (None, 404, None, "legacy path is gone"),
         (None, 404, 40420, "legacy path is gone"),
+        (None, 401, None, ""),
         (PROJECT, 500, None, ""),
     ],
 )

@@ -14,12 +14,14 @@ from agent.location.agnss import ServingCell
 from agent.location.cell_scan import (
     SEARCHES,
     CellScan,
+    ModemOff,
     NoCells,
     measurement_to_json,
     monitor_to_json,
     scan_cells,
     serving_cell,
 )
+from agent.location.cell_values import add_level
 from at.commands.cells import read_measurement
 from at.commands.functional_mode import SetFunctionalMode
 from at.commands.signal import ReadMonitor
@@ -116,6 +118,13 @@ async def test_each_search_hears_the_cells_around_the_kit(registered: Modem, sea
     assert {"mcc", "mnc", "eci", "tac", "rsrp", "rsrq", "earfcn", "pci", "adv", "nmr"} == set(
         scan.cells[0]
     )
+
+
+async def test_a_modem_that_is_off_is_not_made_to_measure(registered: Modem) -> None:
+    await registered.send(SetFunctionalMode(4))
+    with pytest.raises(ModemOff, match="functional mode 4") as off:
+        await scan_cells(registered)
+    assert off.value.hint == "`cellagent modem on`"
 
 
 async def test_as_many_cells_are_listed_as_are_asked_for(registered: Modem) -> None:
@@ -288,6 +297,10 @@ def test_what_the_service_would_refuse_is_left_out() -> None:
     line = f"%NCELLMEAS: 0,{SERVING},300000,143,35,15,4".replace("80,6400", "80,262144")
     (cell,) = measurement_to_json(read_measurement(line, 0))
     assert "earfcn" not in cell
+    for rsrq_db, goes in ((-34.5, True), (-35.0, False), (3.5, True), (4.0, False)):
+        entry: dict[str, object] = {}
+        add_level(entry, None, rsrq_db)
+        assert ("rsrq" in entry) is goes
     assert cell["nmr"] == []
 
 

@@ -118,6 +118,15 @@ async def test_wifi_that_is_good_enough_spares_the_modem() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("answer", [None, Position(63.0, 10.0, 100.0, "WIFI")])
+async def test_what_was_stored_and_what_is_just_good_enough_spares_the_modem(
+    answer: Position | None,
+) -> None:
+    service = Service(LocateWifi=answer)
+    fix = await locator(service, WIFI, AssertionError("not measured")).locate()
+    assert (fix.method, fix.position) == (LocationMethod.WIFI, answer)
+
+
 async def test_a_coarse_result_is_followed_by_cells_and_the_better_one_is_kept() -> None:
     fix = await locator(Service(LocateWifi=COARSE, LocateCell=MIDDLING), WIFI, CELLS).locate()
     assert (fix.method, fix.position, fix.sources) == (
@@ -164,7 +173,7 @@ async def test_no_position_anywhere_keeps_the_services_own_advice() -> None:
     gone = NotFound("404", hint="the legacy path is gone", status=404)
     with pytest.raises(NotFound) as told:
         await locator(Service(LocateWifi=gone, LocateCell=gone), WIFI, CELLS).locate()
-    assert told.value.hint == "the legacy path is gone"
+    assert (told.value.hint, told.value.status) == ("the legacy path is gone", 404)
     with pytest.raises(NothingToSend, match=r"no radio.*no cell") as nothing:
         await locator(Service(), WifiUnavailable("no radio"), NoCells("no cell")).locate()
     assert "scan wifi" in nothing.value.hint

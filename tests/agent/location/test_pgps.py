@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -29,7 +29,10 @@ def test_predictions_are_asked_for_and_linked_to_another_host(host: str) -> None
     assert link.url == "https://pgps.example.org/public/a.bin"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"host":1,"path":"x"}', b'{"host":""}', b"null"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b'{"host":1,"path":"x"}', b'{"host":""}', b'{"host":"h","path":""}', b"null"],
+)
 def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
     with pytest.raises(BadAnswer):
         RequestPgps(PROJECT, PredictionRequest()).parse(Response(200, {}, body))
@@ -41,7 +44,10 @@ def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
         {"start": datetime(2026, 1, 1)},  # noqa: DTZ001 - naive on purpose
         {"count": 0},
         {"count": 169},
+        {"start": datetime(1980, 1, 5, tzinfo=UTC)},
         {"interval_min": 90},
+        {"interval_min": 150},
+        {"count": 85},
         {"count": 85, "interval_min": 240},
     ],
 )

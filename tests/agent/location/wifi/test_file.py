@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,13 @@ async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, tex
     assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
 
 
+async def test_an_age_is_in_milliseconds_there(tmp_path: Path) -> None:
+    path = tmp_path / "scan.json"
+    path.write_text('[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61,"age":1500}]')
+    (point,) = (await WifiFile(path).scan(1.0)).points
+    assert point.age_s == 1.5
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize(
     "text",
@@ -46,7 +54,9 @@ async def test_a_file_may_be_as_windows_programs_save_it(
                                   '[{"macAddress":"x","signalStrength":"-61"}]',
                                   '[{"macAddress":"x","signalStrength":-61,"age":1e300}]',
                                   '[{"macAddress":"x","signalStrength":-61,"channel":"6"}]',
-                                  ])  # fmt: skip
+                                  '[{"macAddress":"x","signalStrength":1,"ssid":' + "[" * 100_000,
+                                  "[" + " " * (4 * 1024 * 1024) + "]",
+                                  ], ids=count())  # fmt: skip
 async def test_a_file_without_a_scan_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "scan.json"
     path.write_text(text)

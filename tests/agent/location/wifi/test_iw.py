@@ -71,3 +71,13 @@ async def test_a_host_without_iw_says_so(tmp_path: Path) -> None:
 async def test_an_iw_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(WifiUnavailable, match=r"did not end within 0\.05 s"):
         await fake_iw(tmp_path, "exec sleep 60").scan(0.05)
+
+
+async def test_an_interface_that_tells_not_even_the_last_scan_is_named(tmp_path: Path) -> None:
+    iw = fake_iw(
+        tmp_path,
+        'case "$*" in dev) echo "\tInterface wlan0";;'
+        ' *) echo "command failed: No such device (-19)" >&2; exit 237;; esac',
+    )
+    with pytest.raises(WifiUnavailable, match=r"cannot scan on wlan0: .*No such device"):
+        await iw.scan(5.0)

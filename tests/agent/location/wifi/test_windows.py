@@ -12,3 +12,5 @@ def test_an_entry_of_the_windows_list_is_read() -> None:
     entry.ssid.length = 4
     entry.ssid.octets[:4] = b"home"
     assert access_point_of(entry) == AccessPoint("40:01:7a:00:00:01", -61, b"home", 6, 2437)
+    entry.frequency_khz = 0
+    assert access_point_of(entry).frequency_mhz is None
