@@ -33,7 +33,8 @@ class Sender(Protocol):
 class Delivery:
     """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests.
 
-    `on_ended` is called after each request, when `schedule` knows how it went.
+    `on_ended` is called after each request, when `schedule` knows how it went, and where what
+    failed waits no more.
     """
 
     outbox: Outbox
@@ -99,6 +100,8 @@ class Delivery:
             self._handoff_failed = False
         held = self.schedule.held()
         lanes = await self.outbox.atransact(lambda store: store.lanes(held))
+        if self.schedule.settle(lanes):
+            self.on_ended()
         for lane in self.schedule.ready(lanes, self.clock()):
             self.schedule.started(lane)
             sent = self._deliver(lane, fresh=lanes[lane])

@@ -205,6 +205,21 @@ class Schedule:
         for number in selection.alone - selection.apart:
             self.forget(lane, number)
 
+    def settle(self, lanes: Mapping[Lane, bool]) -> bool:
+        """End the trouble of lanes where nothing waits any more; return whether there was one.
+
+        What failed there was dropped, parked, or grew too old. What the service asked for stays.
+        """
+        over = [
+            record
+            for lane, record in self._lanes.items()
+            if lane not in lanes and (record.error is not None or record.held)
+        ]
+        for record in over:
+            record.error, record.tries = None, 0
+            record.held.clear()
+        return bool(over)
+
     def forget(self, lane: Lane, message: int) -> None:
         """Record that a message does not wait any more."""
         self._record(lane).held.pop(message, None)

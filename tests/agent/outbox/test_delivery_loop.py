@@ -202,6 +202,28 @@ async def test_a_flush_does_not_wait_longer_than_it_may(box: Outbox):
     assert rig.delivery.schedule.trouble()
 
 
+async def test_what_failed_is_no_trouble_once_a_person_has_dropped_it(box: Outbox):
+    _, *dropped = (await box.aput([event(1, "other"), chunk(1), event(1), event(2)])).ids
+    service = Service(
+        lambda items: InvalidRequest("bad", status=400) if items[0].device == "kit" else None
+    )
+    rig = Rig(box, service)
+    told: list[int] = []
+    rig.delivery.on_ended = lambda: told.append(len(rig.delivery.schedule.trouble()))
+    await rig.flush(patience_s=5)
+    assert told[-1] == 2
+    box.transact(lambda store: store.drop(dropped))
+    await rig.flush(patience_s=0)
+    assert told[-1] == 0
+    assert rig.delivery.schedule.trouble() == {}
+    rig.clock.now += 1000
+    service.answer = lambda items: Unreachable("gone")
+    await box.aput([event(3)])
+    await rig.flush(patience_s=0)
+    (trouble,) = rig.delivery.schedule.trouble().values()
+    assert (trouble.since, trouble.tries) == (rig.clock.now, 1)
+
+
 async def test_a_refused_key_stops_everything_and_parks_nothing(box: Outbox):
     await box.aput([chunk(1), chunk(2, "other")])
     service = Service(lambda items: Forbidden("403", status=403))
