@@ -65,7 +65,7 @@ class MessageTracker:
             return True, False, None
         known = number == self._next
         self._next = number + len(data) if more and known else -1
-        rest = self._total - number + (0 if more else _CRC_SIZE)  # padding may stand behind it
+        rest = self._total - number + _CRC_SIZE  # padding may stand behind it
         if known:
             self._digest.update(data[: max(rest, 0)])
         whole = known and not more and len(data) >= rest
