@@ -85,6 +85,39 @@ def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
         assert totals(box).waiting == 2 * len(message)
 
 
+def test_a_duplicate_whose_first_half_has_arrived_is_sent_whole(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    with outbox(tmp_path) as box:
+        box.put(message)
+        box.put(message[:2])
+        bounds = Selection(100, 1 << 20)
+        sent = box.transact(lambda store: store.take("kit", ItemKind.CHUNK, bounds))
+        box.transact(lambda store: store.remove_delivered([item.id for item in sent]))
+        box.put(message[2:])
+        assert bodies(box) == [item.body for item in message[2:]]
+
+
+def test_a_message_of_which_a_chunk_was_lost_is_the_same_as_no_other(tmp_path: Path):
+    first, _, *rest = chunks(bytes(range(90)))
+    with outbox(tmp_path) as box:
+        for _ in range(2):
+            assert box.put([first, *rest]).duplicates == 0
+
+
+def test_equal_dumps_between_two_starts_are_one_crash_for_ten_minutes(tmp_path: Path):
+    clock = Clock()
+    with outbox(tmp_path, clock=clock) as box:
+        dumps = [NewItem(ItemKind.COREDUMP, "kit", body, starts=1) for body in (b"one", b"two")]
+        assert box.put(dumps).duplicates == 0
+        clock.now += 599
+        assert box.put(dumps).duplicates == 2
+        clock.now += 2
+        assert box.put(dumps).duplicates == 0
+        again = [replace(dump, starts=2) for dump in dumps]
+        assert box.put(again).duplicates == 0
+        assert box.put(again).duplicates == 2
+
+
 def test_a_core_dump_is_the_same_by_its_content(tmp_path: Path):
     with outbox(tmp_path) as box:
         dump = NewItem(ItemKind.COREDUMP, "kit", b"CORE...")
