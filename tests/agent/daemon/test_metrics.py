@@ -58,3 +58,25 @@ def test_metrics_are_for_this_machine_alone(listen, error):
 
     with pytest.raises(error):
         MetricsServer(StatusRegistry().statuses).serve(listen)
+
+
+def test_an_address_that_another_program_has_is_named_and_the_old_one_stays():
+    pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
+    from agent.daemon.metrics import MetricsServer
+
+    with socket.socket() as other, socket.socket() as probe:
+        for each in (other, probe):
+            each.bind(("127.0.0.1", 0))
+        other.listen()
+        port = probe.getsockname()[1]
+        probe.close()
+        metrics = MetricsServer(StatusRegistry().statuses)
+        metrics.serve(f"127.0.0.1:{port}")
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(UsageError, match=f"metrics.listen: {taken}: "):
+            metrics.serve(taken)
+        metrics.serve(f"127.0.0.1:{port}")  # as it is: a second one could not listen there
+        socket.create_connection(("127.0.0.1", port)).close()
+        metrics.serve("")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
