@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -22,27 +22,22 @@ if TYPE_CHECKING:
     from agent.cloud import DeviceCloud
 
 F = TypeVar("F", bound=Callable[..., object])
-K = TypeVar("K")
 
 
-class _Json(click.ParamType[K]):
-    """A value that is written as JSON, of a type that msgspec knows."""
-
-    def __init__(self, name: str, kind: object) -> None:
-        self.name = name
-        self._kind = kind
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> K:
-        """Return the value. Raises click.BadParameter."""
-        try:
-            decoded: K = msgspec.json.decode(str(value), type=self._kind)
-        except (msgspec.DecodeError, RecursionError) as error:
-            self.fail(f"{str(value)[:80]!r} is no {self.name} ({error})", param, ctx)
-        return decoded
+def _json(text: str, kind: Any, name: str) -> object:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise click.BadParameter(f"{text[:80]!r} is no {name} ({error})") from error
 
 
-_OBJECT: _Json[dict[str, JSONValue]] = _Json("JSON object", dict[str, JSONValue])
-_MESSAGE: _Json[object] = _Json("JSON object, list or text", dict | list | str)
+def _object(text: str) -> object:
+    return _json(text, dict[str, JSONValue], "JSON object")
+
+
+def _message(text: str) -> object:
+    return _json(text, dict | list | str, "JSON object, list or text")
+
 
 group = AgentGroup()
 _NO_WAIT = click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
@@ -151,8 +146,8 @@ async def read(session: Session, cloud: DeviceCloud, device_id: str, characteris
     epilog="Example: cellagent device state nrf-358299840010349 --desired '{\"led\": true}'"
 )
 @click.argument("device_id", metavar="ID")
-@click.option("--desired", type=_OBJECT, metavar="JSON", help="Merged into what is desired.")
-@click.option("--reported", type=_OBJECT, metavar="JSON", help="Merged into what it reports.")
+@click.option("--desired", type=_object, metavar="JSON", help="Merged into what is desired.")
+@click.option("--reported", type=_object, metavar="JSON", help="Merged into what it reports.")
 @IF_MATCH
 @device_cloud_command
 async def state(
@@ -178,7 +173,7 @@ async def state(
     epilog="""Example: cellagent device message ID '{"appId": "TEMP", "data": "21.5"}'"""
 )
 @click.argument("device_id", metavar="ID")
-@click.argument("message", type=_MESSAGE, metavar="JSON")
+@click.argument("message", type=_message, metavar="JSON")
 @click.option("--topic", default="", help="Instead of d/ID/d2c; .../bulk or .../bin after it.")
 @device_cloud_command
 async def message(

@@ -55,17 +55,12 @@ def _require(identity: Mapping[str, str | None], names: str, what: str) -> None:
         raise click.UsageError(f"{what} needs {', '.join(missing)}", click.get_current_context())
 
 
-class _Number(click.ParamType[int]):
-    """A number, in hex as registers and the service's reasons are written, or not."""
-
-    name = "integer"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number. Raises click's own error for what is none."""
-        try:
-            return int(value, 16 if value[:2].lower() == "0x" else 10)
-        except ValueError:
-            self.fail(f"{value!r} is no number such as 37632 or 0x9300", param, ctx)
+def integer(text: str) -> int:
+    """Return a number, in hex as registers and the service's reasons are written, or not."""
+    try:
+        return int(text, 16 if text[:2].lower() == "0x" else 10)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no number such as 37632 or 0x9300") from error
 
 
 @click.group(cls=ProfileGroup)
@@ -83,10 +78,10 @@ def command() -> None:
 @_identity
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=VALUE", help="Of a heartbeat.")
 @click.option(
-    "--reason", type=_Number(), help="Of a trace: the service's number for a reset or fault."
+    "--reason", type=integer, help="Of a trace: the service's number for a reset or fault."
 )
-@click.option("--pc", type=_Number(), default="0", help="Of a trace: the program counter.")
-@click.option("--lr", type=_Number(), help="Of a trace: the link register.")
+@click.option("--pc", type=integer, default="0", help="Of a trace: the program counter.")
+@click.option("--lr", type=integer, help="Of a trace: the link register.")
 @click.option("--captured-date", help="When it happened: ISO 8601 with offset. Default: now.")
 @_QUEUE
 async def event(

@@ -23,23 +23,14 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import BoardRecord, LedgerReader
 
 
-class Cursor(click.ParamType[int]):
-    """The number of a change."""
-
-    name = "cursor"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Return the number. Raises click.BadParameter."""
-        if not re.fullmatch(r"[0-9]{1,18}", str(value)):
-            self.fail(
-                f"{value!r} is no cursor: write the number that the last such export ended with, "
-                "or 0 for all there is (`provision status --since TIME` knows times)",
-                param,
-                ctx,
-            )
-        return int(str(value))
+def _cursor(text: str) -> int:
+    """Return the number of a change."""
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise click.BadParameter(
+            f"{text!r} is no cursor: write the number that the last such export ended with, "
+            "or 0 for all there is (`provision status --since TIME` knows times)"
+        )
+    return int(text)
 
 
 @agent_command("cellagent provision export --as csv > tray.csv", ProfileCommand)
@@ -51,7 +42,8 @@ class Cursor(click.ParamType[int]):
 @click.option(
     "--since",
     "cursor",
-    type=Cursor(),
+    type=_cursor,
+    metavar="CURSOR",
     help="As JSON, every change of boards, keys, runs and steps after the one that the last such "
     "export ended with; 0: all there are.",
 )

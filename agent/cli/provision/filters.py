@@ -21,30 +21,22 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FIRST_YEAR = 2000
 
 
-class Moment(click.ParamType[datetime]):
-    """A time with its zone, or without one in this host's; a day; or 30m, 8h, 7d, 2w ago."""
-
-    name = "time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Return the aware time. Raises click.BadParameter."""
-        if isinstance(value, datetime):
-            return value
-        try:
-            return moment(str(value), datetime.now(UTC))
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is no time: write 2026-03-31, 2026-03-31T06:00, "
-                "2026-03-31T06:00+02:00, or 8h, 7d (ago)",
-                param,
-                ctx,
-            )
+def since(text: str) -> datetime:
+    """Return the aware time that `text` names at this moment. Raises click.BadParameter."""
+    try:
+        return moment(text, datetime.now(UTC))
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text!r} is no time: write 2026-03-31, 2026-03-31T06:00, "
+            "2026-03-31T06:00+02:00, or 8h, 7d (ago)"
+        ) from error
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Return the time that `text` names, aware. Raises ValueError, OverflowError."""
+    """Return a time with its zone, or without one in this host's; a day; or 30m, 8h, 7d, 2w ago.
+
+    Raises ValueError, OverflowError.
+    """
     if ago := _AGO.fullmatch(text):
         found = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     else:
@@ -54,7 +46,9 @@ def moment(text: str, now: datetime) -> datetime:
     return found
 
 
-since_option = click.option("--since", type=Moment(), help="From this time on: 2026-03-31, 8h, 7d.")
+since_option = click.option(
+    "--since", type=since, metavar="TIME", help="From this time on: 2026-03-31, 8h, 7d."
+)
 OUTCOMES = (
     *("done", "unchanged", "refused", "failed", "busy", "swapped"),
     *("unfinished", "interrupted"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.cli.provision.filters import OUTCOMES, Moment, moment
+from agent.cli.provision.filters import OUTCOMES, moment, since
 from tests.support.commands.command_line import completed
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -46,7 +46,7 @@ def test_every_time_that_the_ledger_prints_is_taken(when: datetime) -> None:
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
     said = ""
     try:
-        found = Moment().convert(text, None, None)
+        found = since(text)
     except click.BadParameter as wrong:
         found, said = NOW, str(wrong)
     assert found.tzinfo is not None
