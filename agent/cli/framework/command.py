@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, TextIO, TypeVar
 
 import click
 
@@ -15,6 +15,8 @@ from agent.cli import EXIT_INTERRUPTED
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
@@ -61,6 +63,17 @@ def _store_port(ctx: click.Context, option: click.Parameter, ports: tuple[str, .
             f"--port names {len(set(ports))} kits: {', '.join(ports)}", hint=f"`--port {ports[0]}`"
         )
     _store(ctx, option, ports[-1] if ports else None)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return what adds these options, in this order, to each command that has them all."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 class _WholeExample(click.Command):

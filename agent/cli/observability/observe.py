@@ -9,7 +9,7 @@ from typing import IO, TypeAlias
 import click
 import msgspec
 
-from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note, say
+from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note, say, together
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.saved_text import whole_text
 from agent.cli.framework.session import Session
@@ -23,11 +23,11 @@ from agent.observability.api.resource_names import NAMES
 
 Command: TypeAlias = Callable[..., Awaitable[None]]
 
-_SCOPE_OPTIONS = (
+_takes_scope = together(
     click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
     click.option("--project", metavar="SLUG", help="Instead of account.project."),
 )
-_FIELD_OPTIONS = (
+_takes_fields = together(
     click.option(
         "--field",
         "pairs",
@@ -60,7 +60,7 @@ def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
         ) -> None:
             await command(session, fields=_fields(pairs, body, needed=needed), **given)
 
-        return _with(read, _FIELD_OPTIONS)
+        return _takes_fields(read)
 
     return add
 
@@ -78,7 +78,7 @@ def service_command(work: Callable[..., Awaitable[None]]) -> Command:
         async with observability(session, organization, project) as service:
             await work(session, service, **given)
 
-    return _with(command, _SCOPE_OPTIONS)
+    return _takes_scope(command)
 
 
 @asynccontextmanager
@@ -91,12 +91,6 @@ async def observability(
         yield Observability(
             client, organization or account.organization, project or account.project
         )
-
-
-def _with(command: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
-    for option in reversed(added):
-        command = option(command)
-    return command
 
 
 def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, object]:

@@ -8,24 +8,22 @@ import uuid
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from agent.cli.framework.command import ProfileGroup, note
+from agent.cli.framework.command import ProfileGroup, note, together
 from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.saved_text import whole_text
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping
 
     from agent.cli.framework.session import Session
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.outbox import NewItem
-
-F = TypeVar("F", bound="Callable[..., object]")
 
 _QUEUE = click.option(
     "--queue", "only_queue", is_flag=True, help="Keep it for later; send nothing."
@@ -35,16 +33,12 @@ _AGAIN = click.option(
 )
 
 
-def _identity(function: F) -> F:
-    """Add the options that name a device."""
-    for name, text in (
-        ("--software-version", "The version of its software, as 1.2.3."),
-        ("--software-type", "The component, as `main`."),
-        ("--hardware-version", "The board, as `nrf9161dk`."),
-        ("--device-serial", "The serial that the service knows the device by."),
-    ):
-        function = click.option(name, help=text)(function)
-    return function
+_identity = together(
+    click.option("--device-serial", help="The serial that the service knows the device by."),
+    click.option("--hardware-version", help="The board, as `nrf9161dk`."),
+    click.option("--software-type", help="The component, as `main`."),
+    click.option("--software-version", help="The version of its software, as 1.2.3."),
+)
 
 
 def _require(identity: Mapping[str, str | None], names: str, what: str) -> None:

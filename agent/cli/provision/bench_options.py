@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
 
-from agent.cli.framework.command import note
+from agent.cli.framework.command import note, together
 from agent.cli.framework.session import Session, modem_on
 from agent.config.pkcs11_uri import is_pkcs11
 from agent.errors import AgentError, UsageError
@@ -41,9 +41,8 @@ _CERTIFICATE = re.compile(
     rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----\n?"
 )
 _PLACE = re.compile(r"\d+-[\d.]+$")  # of a hub; a slot may also be that of a port
-F = TypeVar("F", bound=Callable[..., object])
 
-_OPTIONS = (
+take_options = together(
     click.argument("boards", nargs=-1, metavar="[BOARD...]"),
     click.option("--all", "all_kits", is_flag=True, help="Every kit that is plugged in."),
     click.option("--expect", type=click.IntRange(1), help="Stop before a write at another number."),
@@ -107,13 +106,6 @@ class BenchOptions(Struct, frozen=True):
     registration: str | None
     set_clock: bool
     no_proof: bool
-
-
-def take_options(command: F) -> F:
-    """Add the options of `plan` and `run` to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import note
+from agent.cli.framework.command import note, together
 
 if TYPE_CHECKING:
     from agent.provisioning.ledger import LedgerReader
-
-F = TypeVar("F", bound=Callable[..., object])
 
 _AGO = re.compile(r"(\d{1,6})(m|h|d|w)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -53,7 +50,7 @@ OUTCOMES = (
     *("done", "unchanged", "refused", "failed", "busy", "swapped"),
     *("unfinished", "interrupted"),
 )
-_OPTIONS = (
+filter_options = together(
     click.option(
         "--outcome",
         metavar="NAME",
@@ -64,6 +61,7 @@ _OPTIONS = (
     click.option("--lot", metavar="NAME", help="Of this lot."),
     click.option("--reason", metavar="CODE", help="With this reason code, as `report` lists them."),
 )
+"""Choose boards, or runs, by what they are; see `RecordFilter`."""
 
 
 def say_what_comes_next(ledger: LedgerReader) -> None:
@@ -75,10 +73,3 @@ def say_what_comes_next(ledger: LedgerReader) -> None:
         note("  next: `cellagent provision migrate`")
     else:
         note("  next: `cellagent provision run --all`")
-
-
-def filter_options(command: F) -> F:
-    """Add the options that choose boards, or runs, by what they are; see `RecordFilter`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
