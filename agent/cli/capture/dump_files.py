@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -68,27 +70,22 @@ class DumpFiles:
 
     def copy(self, source: BinaryIO, *, usable: bool) -> Path:
         """Copy a file that is one dump, of any size; return the copy's path. Raises OSError."""
-        path = self._usable_path() if usable else self._other_path()
         source.seek(0)
-        # The memory of a device holds its secrets: it goes where the name is, no link leads it on.
-        with output_file(path, private=True, follow=False) as file:
-            shutil.copyfileobj(source, file)
-        self._count(usable=usable)
-        return path
+        return self._write(partial(shutil.copyfileobj, source), usable=usable)
 
     def write(self, captured: CapturedDump) -> Path | None:
         """Write one dump; return its path, None if it has no bytes. Raises OSError."""
         if not captured.data:
             return None
-        usable = captured.dump.usable
-        path = self._usable_path() if usable else self._other_path()
-        with output_file(path, private=True, follow=False) as file:
-            file.write(captured.data)
-        self._count(usable=usable)
-        return path
+        return self._write(lambda file: file.write(captured.data), usable=captured.dump.usable)
 
-    def _count(self, *, usable: bool) -> None:
+    def _write(self, write: Callable[[BinaryIO], object], *, usable: bool) -> Path:
+        path = self._usable_path() if usable else self._other_path()
+        # The memory of a device holds its secrets: it goes where the name is, no link leads it on.
+        with output_file(path, private=True, follow=False) as file:
+            write(file)
         self.usable, self.others = self.usable + usable, self.others + (not usable)
+        return path
 
     def _usable_path(self) -> Path:
         return Path(f"{self.out}.{self.usable}" if self.usable else self.out)
