@@ -1,18 +1,12 @@
-"""A board: its location, its state, its operations, and the check of its identity."""
+"""A board: its location, its state, and what its credentials are written by."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from agent.errors import AgentError, RefusedByRule
-from agent.provisioning.boards.limits import Quantity
-from at.tokens.jwt import Jwt
-
-if TYPE_CHECKING:
-    from at.causes.diagnosis import Cause
 
 T = TypeVar("T")
 _LONGEST_COMMAND_S = 60.0
@@ -104,85 +98,10 @@ class CredentialStore(Protocol):
         """Make a key in the modem. Raises WrongAnswer when its proof does not hold."""
 
 
-class BoardPort(CredentialStore, Protocol):
-    """An open board. Every method raises at.AtError; reading changes nothing."""
-
-    async def read(self) -> BoardState:
-        """Return the identity and the credentials of the board."""
-
-    async def require_attested(self, uuid: str) -> bool:
-        """Check that the board attests this UUID; return False where there is no key to check with.
-
-        Raises UntrustedSignature, BoardSwapped.
-        """
-
-    async def imei(self) -> str:
-        """Return the IMEI, read now: it tells whether this is still the same board."""
-
-    async def require_firmware(self) -> None:
-        """Raise at.FirmwareRefused where no call may be made in the board's name."""
-
-    async def certificate(self, tag: int) -> str:
-        """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
-
-    async def measure(self, quantity: Quantity) -> int | None:
-        """Return a quantity in its unit, None where the modem does not know it."""
-
-    async def cause(self) -> "Cause | None":
-        """Return why the modem does not do its work, None where it shows no trouble."""
-
-    async def judged_key(self, text: str, tag: int) -> MadeKey:
-        """Return the key of another's record of %KEYGEN's answer. Raises WrongAnswer as above."""
-
-    async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
-        """Return a JWT signed by the key in a tag; without `sub` where `subject` is ""."""
-
-    async def attestation(self) -> str:
-        """Return the attestation token, which claims the device for a team."""
-
-    async def registration_token(self, uuid: str, team_id: str) -> str:
-        """Return the token by which an nRF93M1 names its team; it opens nothing after an hour.
-
-        Raises NoModemTime, and WrongAnswer where it is not of this board for this team.
-        """
-
-    async def set_mode(self, mode: int) -> None:
-        """Set the functional mode, and wait until the modem has taken it. Raises WrongAnswer."""
-
-    async def go_online(self) -> None:
-        """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""
-
-    async def take_commands(self, *, was_left: bool) -> None:
-        """Have the board take the service's commands. Raises ProvisioningFailed.
-
-        `was_left`: it may still be about it with a run that was cut off.
-        """
-
-    async def set_clock(self, now: datetime) -> None:
-        """Set the modem's clock. Raises WrongAnswer."""
-
-
 class BoardSwapped(RefusedByRule):
     """The board on this port is not the one that the run began with."""
 
     kind = "swapped"
-
-
-class IdentityCheck:
-    """Tells whether the board behind `port` is still the one with this IMEI."""
-
-    def __init__(self, port: BoardPort, imei: str) -> None:
-        self._port = port
-        self._imei = imei
-
-    async def require_same(self, when: str) -> None:
-        """Read the IMEI again. Raises BoardSwapped, naming `when`, where it is another one."""
-        found = await self._port.imei()
-        if found != self._imei:
-            raise BoardSwapped(
-                f"IMEI {self._imei} became {found} at {when}",
-                hint="put the board back and run again: what was done is in the ledger",
-            )
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:

@@ -54,7 +54,7 @@ async def open_board(location: board.BoardLocation) -> AsyncIterator[ModemBoard]
 
 
 class ModemBoard:
-    """A board as provisioning uses it (see BoardPort), by AT commands.
+    """An open board, by AT commands. Every method raises at.AtError; reading changes nothing.
 
     What it attests is checked with `identity_keys`, where there are any.
     """
@@ -62,11 +62,12 @@ class ModemBoard:
     def __init__(self, modem: Modem, identity_keys: IdentityKeys = _NO_KEYS) -> None:
         self._modem = modem
         self._identity_keys = identity_keys
+        self._imei = ""
 
     async def read(self) -> board.BoardState:
         """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
         send = self._modem.send
-        imei = await self.imei()
+        imei = self._imei = await self.imei()
         verdict = await read_verdict(self._modem)
         is_module = self._modem.dialect.traits.is_module
         if not verdict.allowed:
@@ -92,6 +93,15 @@ class ModemBoard:
             has_client=await self._has_client(),
             module_key=await self._module_key() if is_module else "",
         )
+
+    async def require_same(self, when: str) -> None:
+        """Read the IMEI again. Raises BoardSwapped, naming `when`, if `read` had another."""
+        found = await self.imei()
+        if found != self._imei:
+            raise board.BoardSwapped(
+                f"IMEI {self._imei} became {found} at {when}",
+                hint="put the board back and run again: what was done is in the ledger",
+            )
 
     async def _has_client(self) -> bool:
         if self._modem.dialect is not Dialect.SERIAL_MODEM:
@@ -129,7 +139,7 @@ class ModemBoard:
         return True
 
     async def imei(self) -> str:
-        """Return the IMEI. Raises ParseError when the modem has none."""
+        """Return the IMEI, read now. Raises ParseError when the modem has none."""
         imei = (await self._modem.send(ReadImei())).imei
         if imei is None:
             raise ParseError("the modem tells no IMEI")
@@ -230,7 +240,10 @@ class ModemBoard:
         )
 
     async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
-        """Return a JWT. Raises NoModemTime where the modem does not know the time."""
+        """Return a JWT signed by the key in a tag; without `sub` where `subject` is "".
+
+        Raises NoModemTime where the modem does not know the time.
+        """
         try:
             return await self._modem.send(MakeJwt(subject, "", life_s, tag))
         except NoModemTime as error:
@@ -286,7 +299,10 @@ class ModemBoard:
         await go_online(self._modem)
 
     async def take_commands(self, *, was_left: bool) -> None:
-        """Have the kit take the service's commands, as its host. Raises ProvisioningFailed."""
+        """Have the kit take the service's commands, as its host. Raises ProvisioningFailed.
+
+        `was_left`: it may still be about it with a run that was cut off.
+        """
         from at.provisioning_host import take_commands
 
         await take_commands(self._modem, was_left=was_left)

@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from msgspec import Struct
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
-from agent.provisioning.boards.board import BoardLocation, BoardPort
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningPlan, ProvisioningStep
 from agent.provisioning.running import board_run
@@ -22,7 +23,7 @@ from agent.tasks import cancel_and_wait
 from at.protocol.counts import counted
 from at.protocol.errors import AtError
 
-OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
+OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager[ModemBoard]]
 OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
 ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
 """Returns what is connected, by port, each with a mark that changes when it is connected anew."""

@@ -20,13 +20,12 @@ from agent import __version__
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.boards.board import (
     BoardLocation,
-    BoardPort,
     BoardState,
     CredentialStore,
-    IdentityCheck,
     uninterrupted,
 )
 from agent.provisioning.boards.limits import judge
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import algorithm_of
 from agent.provisioning.ledger import RunRecord, WorkOrder
 from agent.provisioning.ledger.records import INTERRUPTED
@@ -105,7 +104,7 @@ class Station(Struct):
 class BoardRun:
     """The run of one board at `location`, open as `port`. Calls `on_step` as each step begins."""
 
-    port: BoardPort
+    port: ModemBoard
     location: BoardLocation
     station: Station
     ledger: BoardLedger
@@ -187,18 +186,17 @@ class BoardRun:
             self._step = plan.refused_at
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
-        check = IdentityCheck(self.port, board.imei)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
             self.ledger.consent(consent)
-        parts = self.port, check, self.ledger, goal, self.station.registrar, history.alone
+        parts = self.port, self.ledger, goal, self.station.registrar, history.alone
         module_key = board.module_key
         service = ModuleSteps(*parts, module_key) if module_key else ServiceSteps(*parts)
-        actions = self._actions(plan, board, check, service)
+        actions = self._actions(plan, board, service)
         for one in plan.steps:
             self._enter(one.step)
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
-                await self._do(one.step, actions[one.step], check)
+                await self._do(one.step, actions[one.step])
         return self._reached()
 
     def _reached(self) -> Outcome:
@@ -207,11 +205,7 @@ class BoardRun:
         return self._outcome("done" if self.ledger.state.has_changed else "unchanged")
 
     def _actions(
-        self,
-        plan: ProvisioningPlan,
-        board: BoardState,
-        identity: IdentityCheck,
-        service: ServiceSteps,
+        self, plan: ProvisioningPlan, board: BoardState, service: ServiceSteps
     ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
         station, goal = self.station, self._goal
         mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
@@ -223,7 +217,7 @@ class BoardRun:
 
             commanded = CommandedStore(self.port, station.registrar.client, board.uuid)
             store, ends = commanded, commanded.finish
-        credentials = CredentialSteps(store, identity, self.ledger, goal, station.key_folder)
+        credentials = CredentialSteps(self.port, store, self.ledger, goal, station.key_folder)
         # What is deleted before it has notes of its own, which come first.
         writes_chain = plan.has(ProvisioningStep.CA_CHAIN) and not plan.delete
         announced = credentials.ca_chain if writes_chain else None
@@ -264,10 +258,7 @@ class BoardRun:
         await credentials.verify()
 
     async def _do(
-        self,
-        step: ProvisioningStep,
-        action: Callable[[], Coroutine[Any, Any, None]],
-        identity: IdentityCheck,
+        self, step: ProvisioningStep, action: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         try:
             # A step that waits for a service is stopped at once; the rest takes seconds.
@@ -276,7 +267,7 @@ class BoardRun:
             )
             await (action() if waits_for_service else uninterrupted(action()))
         except CommandRejected:
-            await uninterrupted(identity.require_same("a command that was refused"))
+            await uninterrupted(self.port.require_same("a command that was refused"))
             raise
 
     async def _restore_mode(self) -> str:
@@ -322,7 +313,7 @@ class BoardRun:
 
 
 async def plan_board(
-    port: BoardPort, board: BoardState, goal: Goal, history: BoardHistory
+    port: ModemBoard, board: BoardState, goal: Goal, history: BoardHistory
 ) -> ProvisioningPlan:
     """Return the plan for a board; reads a client certificate first if it is not ours.
 

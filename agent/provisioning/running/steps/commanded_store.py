@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent.errors import DeadlineExceeded
-from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
+from agent.provisioning.boards.board import HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.running.steps.provisioning_commands import (
     PENDING,
@@ -28,6 +28,7 @@ from at.commands.credentials import CredentialType
 if TYPE_CHECKING:
     from agent.http import HttpClient
     from agent.json_value import JSONValue
+    from agent.provisioning.boards.modem_board import ModemBoard
 
 _KINDS = {
     CredentialType.ROOT_CA: "serverCertificate",
@@ -45,7 +46,7 @@ _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 class CommandedStore:
     """Credentials of the board behind `board`, written by commands of the provisioning service."""
 
-    board: BoardPort
+    board: ModemBoard
     client: HttpClient
     uuid: str
     _has_commanded: bool = field(default=False, init=False)

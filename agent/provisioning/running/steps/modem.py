@@ -15,13 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec import Struct
 
-from agent.provisioning.boards.board import (
-    BoardPort,
-    BoardSwapped,
-    CredentialStore,
-    IdentityCheck,
-    WrongAnswer,
-)
+from agent.provisioning.boards.board import BoardSwapped, CredentialStore, WrongAnswer
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca import certificates
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CREDENTIAL_NAMES, CertificateSource, Goal, KeyOrigin
@@ -36,7 +31,7 @@ T = TypeVar("T")
 class OfflineMode:
     """Sets the mode in which the modem takes credentials, and restores the earlier one."""
 
-    def __init__(self, port: BoardPort, ledger: BoardLedger) -> None:
+    def __init__(self, port: ModemBoard, ledger: BoardLedger) -> None:
         self._port = port
         self._ledger = ledger
         self._mode_before: int | None = None
@@ -89,8 +84,8 @@ class CredentialSteps(Struct, frozen=True):
     The board's identity is read before and after each write.
     """
 
-    port: CredentialStore
-    identity: IdentityCheck
+    board: ModemBoard
+    store: CredentialStore
     ledger: BoardLedger
     goal: Goal
     key_folder: Path
@@ -99,7 +94,7 @@ class CredentialSteps(Struct, frozen=True):
         """Delete credentials, each by its tag and type."""
         for tag, kind in credentials:
             place = f"{tag}:{kind}"
-            delete = partial(self.port.delete, tag, kind)
+            delete = partial(self.store.delete, tag, kind)
             await self._on_this_board(ProvisioningStep.CLEAR, place, delete)
             self.ledger.finish(ProvisioningStep.CLEAR, place)
 
@@ -120,7 +115,7 @@ class CredentialSteps(Struct, frozen=True):
 
     async def _write(self, step: ProvisioningStep, kind: CredentialType, content: str) -> None:
         tag = self.goal.security_tag
-        write = partial(self.port.write, tag, kind, content)
+        write = partial(self.store.write, tag, kind, content)
         await self._on_this_board(step, self._place(kind, content), write)
         self.ledger.finish(step, stored_digest(content))
 
@@ -136,7 +131,7 @@ class CredentialSteps(Struct, frozen=True):
         else:
             pem, proof = await self._make_modem_key()
         place = (self.goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
-        listed = await self.port.credentials()
+        listed = await self.store.credentials()
         digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
@@ -144,7 +139,7 @@ class CredentialSteps(Struct, frozen=True):
 
     async def _make_modem_key(self) -> tuple[str, str]:
         tag, uuid = self.goal.security_tag, self.ledger.record.uuid
-        make = partial(self.port.make_key, tag, self.goal.subject)
+        make = partial(self.store.make_key, tag, self.goal.subject)
         made = await self._on_this_board(ProvisioningStep.KEY, str(tag), make)
         if made.uuid not in {"", uuid}:
             raise BoardSwapped(
@@ -165,7 +160,7 @@ class CredentialSteps(Struct, frozen=True):
         async def write() -> None:
             await asyncio.to_thread(certificates.store_host_key, key, self.key_folder / name)
             private = certificates.private_pem(key)
-            await self.port.write(tag, CredentialType.CLIENT_PRIVATE_KEY, private)
+            await self.store.write(tag, CredentialType.CLIENT_PRIVATE_KEY, private)
 
         await self._on_this_board(ProvisioningStep.KEY, f"{tag} {name}", write)
         return pem, f"made on this host, kept in {name}"
@@ -173,8 +168,8 @@ class CredentialSteps(Struct, frozen=True):
     async def verify(self) -> None:
         """Compare what the modem lists with what was written. Raises WrongAnswer."""
         goal, record = self.goal, self.ledger.record
-        await self.identity.require_same("verification")
-        listed = {(held.tag, held.type): held.sha256 for held in await self.port.credentials()}
+        await self.board.require_same("verification")
+        listed = {(held.tag, held.type): held.sha256 for held in await self.store.credentials()}
         due = {CredentialType.CLIENT_PRIVATE_KEY: record.key_digest}
         if goal.ca_chain:
             due[CredentialType.ROOT_CA] = stored_digest(goal.ca_chain)
@@ -210,7 +205,7 @@ class CredentialSteps(Struct, frozen=True):
 
         `detail` begins with the place that is written. Raises BoardSwapped.
         """
-        await self.identity.require_same("the write")
+        await self.board.require_same("the write")
         await self.ledger.begin(step, detail, writes=1)
         try:
             result = await write()
@@ -218,7 +213,7 @@ class CredentialSteps(Struct, frozen=True):
             # Refused, so nothing of ours is there, whatever another program puts there later.
             self.ledger.refused(step, str(refusal), writes=1)
             raise
-        await self.identity.require_same("the write, which may have gone to the other board")
+        await self.board.require_same("the write, which may have gone to the other board")
         return result
 
 

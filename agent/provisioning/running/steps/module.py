@@ -20,7 +20,7 @@ class ModuleSteps(ServiceSteps, frozen=True):
         registrar = self.registrar
         if registrar is None:
             return
-        await self.identity.require_same("registration")
+        await self.port.require_same("registration")
         if self.ledger.record.public_key != self.public_key:
             self.ledger.finish_key("the module's own key", self.public_key, "")
         method, device_id = RegistrationMethod.TOKEN, self.ledger.record.device_id

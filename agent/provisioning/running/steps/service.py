@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent.errors import ServiceRefusal, Unauthorized
-from agent.provisioning.boards.board import BoardPort, IdentityCheck, uninterrupted
+from agent.provisioning.boards.board import uninterrupted
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
@@ -40,8 +41,7 @@ class ServiceSteps(Struct, frozen=True):
     key ends no other.
     """
 
-    port: BoardPort
-    identity: IdentityCheck
+    port: ModemBoard
     ledger: BoardLedger
     goal: Goal
     registrar: Registrar | None
@@ -50,7 +50,7 @@ class ServiceSteps(Struct, frozen=True):
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
         if self.registrar is not None:
-            await self.identity.require_same("the claim")
+            await self.port.require_same("the claim")
             await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
             await self.registrar.claim(self.ledger.record.attestation)
             self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
@@ -60,7 +60,7 @@ class ServiceSteps(Struct, frozen=True):
         registrar = self.registrar
         if registrar is None:
             return
-        await self.identity.require_same("registration")
+        await self.port.require_same("registration")
         record = self.ledger.record
         key = key_fingerprint(record.public_key)
         registered = registration_name(registrar.method, record.device_id)

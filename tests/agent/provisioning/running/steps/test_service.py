@@ -124,7 +124,7 @@ async def test_the_request_of_a_run_that_was_cut_off_counts_where_no_other_key_c
     )
     board: Any = None
     registrar: Any = SimpleNamespace(wait=wait)
-    steps = ServiceSteps(board, board, ledger, GOAL, registrar, alone)
+    steps = ServiceSteps(board, ledger, GOAL, registrar, alone)
     assert await steps._finished_request(registrar, "onboard kit-1 key") == finished
 
 
