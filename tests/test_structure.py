@@ -26,9 +26,20 @@ BASE = {
     "programs": set(),
     "call": {"errors", "json_value"},
     "retry": {"errors"},
-    "config": {"errors", "extras", "json_value", "redact"},
-    "auth": {"call", "config", "errors", "json_value", "redact"},
-    "http": {"__init__", "auth", "call", "config", "errors", "json_value", "redact", "retry"},
+    "files": {"errors"},
+    "config": {"errors", "extras", "files", "json_value", "redact"},
+    "auth": {"call", "config", "errors", "files", "json_value", "redact"},
+    "http": {
+        "__init__",
+        "auth",
+        "call",
+        "config",
+        "errors",
+        "files",
+        "json_value",
+        "redact",
+        "retry",
+    },
 }
 PARTS = {
     "cloud": set[str](),

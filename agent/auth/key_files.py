@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from agent.auth.credential import Credential
 from agent.auth.token_lifetime import LIFE_S, CachedToken, DeviceToken
 from agent.call import Call, Scheme
-from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialError, CredentialMissing
+from agent.files.private_files import read_private
 
 RSA_ADVICE = (
     "the service takes ES256 alone: delete the device, then provision it again with an ES256 "

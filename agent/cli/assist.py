@@ -178,7 +178,7 @@ def _moment(text: str) -> datetime:
 
 
 def _save(out: Path | None, content: bytes) -> None:
-    from agent.config.private_files import output_file
+    from agent.files.private_files import output_file
 
     if out is None:
         return

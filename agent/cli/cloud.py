@@ -14,11 +14,11 @@ import msgspec
 from agent.cli.framework.command import OfflineGroup, completing, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import WIDTH, wrapped
-from agent.config.temporary_folder import temporary_folder
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
 from agent.errors import UsageError
 from agent.extras import STANDIN, require
+from agent.files.temporary_folder import temporary_folder
 
 _T = TypeVar("_T")
 

@@ -93,7 +93,7 @@ def list_(session: Session) -> None:
     """List the profiles, of the file and built in; a * marks the one in use."""
     from agent.config.load import base_of, profile_names, profile_table, read_config
     from agent.config.load import profile_name as name_in_use
-    from agent.config.paths import config_file
+    from agent.files.paths import config_file
 
     file = config_file()
     document = read_config(file)
@@ -172,9 +172,9 @@ def set_(session: Session, key: str, value: str | None) -> None:
     takes no VALUE: it is read from standard input and stored in the 0600 secrets file.
     """
     from agent.config.load import profile_name, profile_names, read_config
-    from agent.config.paths import config_file
     from agent.config.secrets import SECRETS
     from agent.config.write import set_default_profile, set_secret, set_value
+    from agent.files.paths import config_file
 
     if value is None and "=" in key:
         key, value = key.split("=", 1)
@@ -202,7 +202,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
 @command.command(epilog="Example: cellagent config path")
 def path(session: Session) -> None:
     """Print where the configuration, the secrets and the state are."""
-    from agent.config.paths import config_file, secrets_file, state_dir
+    from agent.files.paths import config_file, secrets_file, state_dir
 
     file = config_file()
     paths = {"config": file, "secrets": secrets_file(file), "state": state_dir()}

@@ -79,8 +79,8 @@ async def command(session: Session, write_image: Path | None, image_version: str
 
 
 def _write_image(session: Session, file: Path, asked: str | None) -> int:
-    from agent.config.private_files import output_file
     from agent.demo import firmware
+    from agent.files.private_files import output_file
     from agent.fota.versions import parse_version
 
     parsed = None if asked is None else parse_version(asked)

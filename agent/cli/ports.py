@@ -4,10 +4,10 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
-from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
 from agent.daemon.snapshot import Phase
 from agent.errors import ResourceUnavailable
+from agent.files.paths import state_dir
 from at.discovery import PortReport, survey
 from at.ports.usb import Listing, UsbPort, device_of
 

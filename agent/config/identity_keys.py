@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from agent.config.private_files import read_plain
 from agent.errors import ConfigError, RefusedByRule
+from agent.files.private_files import read_plain
 from at.protocol.errors import ParseError
 from at.tokens.key_formats import load_public_keys
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from agent.config.nearest import nearest
 from agent.config.parse import leaves, profile_from, set_keys
-from agent.config.paths import config_file, secrets_file, state_dir
-from agent.config.private_files import MAX_BYTES, require_trusted_config
 from agent.config.profile import Profile
 from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
+from agent.files.paths import config_file, secrets_file, state_dir
+from agent.files.private_files import MAX_BYTES, require_trusted_config
 
 NEUTRAL = "custom"
 

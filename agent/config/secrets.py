@@ -15,9 +15,9 @@ from typing import Literal, NoReturn
 from msgspec import Struct
 
 from agent.config.nearest import nearest
-from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialMissing
 from agent.extras import require
+from agent.files.private_files import read_private
 from agent.redact import HIDDEN, MIN_LENGTH, hide
 
 

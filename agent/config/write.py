@@ -9,12 +9,12 @@ from typing import Any, get_args, get_origin
 from agent.config.load import merged, profile_table, read_config
 from agent.config.nearest import nearest_key
 from agent.config.parse import all_keys, key_type, profile_from
-from agent.config.paths import config_file, secrets_file
-from agent.config.private_files import read_plain, write_private
 from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError, RefusedByRule, UsageError
+from agent.files.paths import config_file, secrets_file
+from agent.files.private_files import read_plain, write_private
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "_s": {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400},

@@ -17,7 +17,6 @@ from agent.call import Scheme
 from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings
-from agent.config.trusted_places import require_trusted_folder
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
@@ -38,6 +37,7 @@ from agent.daemon.states import headline, worst
 from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
+from agent.files.trusted_places import require_trusted_folder
 from agent.http import HttpClient
 from agent.outbox.delivery_loop import Sender
 from agent.outbox.delivery_requests import ServiceSender

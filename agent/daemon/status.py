@@ -20,12 +20,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from agent.config.private_files import disk_hint
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
 from agent.daemon.states import row_of
 from agent.errors import RateLimited, Unavailable, Untrusted, with_hint
+from agent.files.private_files import disk_hint
 from agent.redact import redact
 
 _log = logging.getLogger(__name__)

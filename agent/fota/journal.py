@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from agent.config.private_files import make_private_folder, write_private
 from agent.errors import AgentError, ResourceUnavailable
+from agent.files.private_files import make_private_folder, write_private
 from agent.fota.job_step import TRANSITIONS, JobEvent, JobStep
 from agent.fota.jobs import JobStatus
 from agent.json_value import JSONValue

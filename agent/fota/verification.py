@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent.config.private_files import read_plain
 from agent.errors import RefusedByRule, UsageError
+from agent.files.private_files import read_plain
 from agent.fota.image import (
     SIGNATURE_TLVS,
     TLV_SIG_PURE,

@@ -18,8 +18,8 @@ import httpcore
 
 from agent import __version__, errors
 from agent.call import Response
-from agent.config.private_files import require_trusted_config
 from agent.config.urls import DEFAULT_PORTS, checked_url
+from agent.files.private_files import require_trusted_config
 from agent.http.connection_errors import own_errors
 from agent.http.library import httpx
 

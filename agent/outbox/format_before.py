@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.config.trusted_places import require_trusted_file
 from agent.errors import UsageError
+from agent.files.trusted_places import require_trusted_file
 from agent.outbox.dedup import mark_of
 from agent.outbox.index import Damage, OutboxIndex
 from agent.outbox.items import ItemKind, NewItem

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from agent.config.private_files import make_private_folder, write_private
 from agent.config.profile import OutboxSettings
-from agent.config.trusted_places import require_trusted_folder
 from agent.errors import AgentError, UsageError
+from agent.files.private_files import make_private_folder, write_private
+from agent.files.trusted_places import require_trusted_folder
 from agent.outbox.items import NewItem, TooLarge
 from agent.outbox.outbox import Outbox
 from agent.outbox.quota import check_quota

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent.config.private_files import disk_hint
 from agent.errors import AgentError, ResourceUnavailable, UsageError
+from agent.files.private_files import disk_hint
 from agent.json_value import JSONValue
 from at.protocol.state_machine import Transitions
 

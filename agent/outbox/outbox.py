@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from agent.config.private_files import make_private_folder
 from agent.config.profile import OutboxSettings
-from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
+from agent.files.private_files import make_private_folder
+from agent.files.trusted_places import UntrustedPlace
 from agent.outbox.items import NewItem, OutboxHeld, Receipt, outbox_error
 from agent.outbox.store import Store
 from at.ports.process_lock import HeldByAnother, ProcessLock

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from agent.config.private_files import private_opener, sync_folder
-from agent.config.trusted_places import require_trusted_file
+from agent.files.private_files import private_opener, sync_folder
+from agent.files.trusted_places import require_trusted_file
 from agent.outbox.frames import HEADER_SIZE, Frame, FrameCodec, FrameKind, Record
 
 SEGMENT_SIZE = 1 << 19

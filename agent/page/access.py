@@ -18,7 +18,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.config.private_files import read_private, write_private
+from agent.files.private_files import read_private, write_private
 
 LINK_S = 60.0
 """Seconds for which a link works."""

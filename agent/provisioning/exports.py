@@ -8,8 +8,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agent.config.private_files import make_folder
 from agent.errors import AgentError, UsageError
+from agent.files.private_files import make_folder
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.record_columns import BOARD, as_json

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.config.private_files import replacing
+from agent.files.private_files import replacing
 from agent.redact import HIDDEN, redact
 from at.transcripts.redaction.redactor import Redactor
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from agent.config.paths import state_dir
-from agent.config.private_files import make_folder, replacing
+from agent.files.paths import state_dir
+from agent.files.private_files import make_folder, replacing
 from agent.testing.choice import KitEntry, KitWish
 from agent.testing.loop_thread import LoopThread
 from agent.testing.sources import KitSource, console_file

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from agent.config.private_files import output_file, replacing
 from agent.console.dump_lines import CapturedDump
 from agent.errors import UsageError
+from agent.files.private_files import output_file, replacing
 from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.cli.framework.session import Session
-from agent.config.private_files import make_folder, private_opener
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleItem
 from agent.errors import UsageError
+from agent.files.private_files import make_folder, private_opener
 from agent.observability.ingest.device_identity import (
     DeviceIdentity,
     IdentityTracker,

@@ -310,7 +310,7 @@ async def service_token(
 
 async def _new_service_key(cloud: DeviceCloud, path: Path) -> ServiceTokenIssued:
     """Make a service key and keep it in a new file. Raises RefusedByRule where that exists."""
-    from agent.config.private_files import new_private
+    from agent.files.private_files import new_private
 
     # Opened before the call: a key that cannot be kept would end the old one for nothing.
     with new_private(path) as file:

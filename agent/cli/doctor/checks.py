@@ -52,9 +52,9 @@ def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail"
 
 async def look_at_profile(session: Session) -> Checks:
     """Look at files, profile, secrets and disk."""
-    from agent.config.paths import config_file, secrets_file, state_dir
     from agent.config.secrets import SECRETS, Origin, read_secrets_file
-    from agent.config.trusted_places import require_trusted_way
+    from agent.files.paths import config_file, secrets_file, state_dir
+    from agent.files.trusted_places import require_trusted_way
 
     file = config_file()
     try:

@@ -113,7 +113,7 @@ _IDENTITY = re.compile(
 
 def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
     """Write what was seen, the versions and the profile to a zip, without what names anyone."""
-    from agent.config.private_files import output_file
+    from agent.files.private_files import output_file
 
     named = sorted(filter(None, _named(session)), key=len, reverse=True)
     names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in named))

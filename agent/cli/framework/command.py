@@ -38,7 +38,7 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
 
 def _profiles() -> list[str]:
     from agent.config.load import profile_names, read_config
-    from agent.config.paths import config_file
+    from agent.files.paths import config_file
 
     return profile_names(read_config(config_file()))
 

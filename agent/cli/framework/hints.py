@@ -264,8 +264,8 @@ def _meant(right: str, message: str) -> str:
 
 def usual_hint(error: Exception) -> str:
     """Return the hint for an error that brings none of its own, "" where nothing helps."""
-    from agent.config.private_files import disk_hint
     from agent.errors import BadAnswer
+    from agent.files.private_files import disk_hint
     from agent.retry import asked_wait
     from at.protocol.errors import LinkLost
 
@@ -291,9 +291,9 @@ def usual_hint(error: Exception) -> str:
 
 def hold_hint() -> str:
     """Return the hint for a port that the running agent may hold, "" where none runs."""
-    from agent.config.paths import state_dir
-    from agent.config.trusted_places import UntrustedPlace
     from agent.daemon.control.socket import control_sockets
+    from agent.files.paths import state_dir
+    from agent.files.trusted_places import UntrustedPlace
 
     try:
         runs = any(control_sockets(state_dir()))

@@ -246,9 +246,9 @@ async def modem_on(
 
 def _has_answered(port: str, listing: Listing) -> bool:
     """Return whether the agent has spoken to a kit on this port."""
-    from agent.config.paths import state_dir
-    from agent.config.trusted_places import UntrustedPlace
     from agent.daemon.kit.identity import record_at
+    from agent.files.paths import state_dir
+    from agent.files.trusted_places import UntrustedPlace
     from at.ports.usb import usb_kit_at
 
     try:
@@ -273,8 +273,8 @@ async def transport_on(
 
 async def held_kit(port: str, listing: Listing, *, to_watch: bool = False) -> HeldKit | None:
     """Return the kit on `port` if a running agent holds it, else None."""
-    from agent.config.paths import state_dir
     from agent.daemon.control.socket import control_sockets
+    from agent.files.paths import state_dir
 
     folder = state_dir()
     if not any(control_sockets(folder)):

@@ -23,7 +23,7 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     is refused. Tokens, keys and passwords are redacted, and identity (IMEI, IMSI, ICCID, UUID)
     becomes a made-up one that still decodes.
     """
-    from agent.config.private_files import new_private
+    from agent.files.private_files import new_private
     from agent.observability.coredumps.recognise import refuse_compressed
     from at.transcripts.importer import import_log
     from at.transcripts.transcript import format_transcript, read_session

@@ -44,8 +44,8 @@ async def command(
     import asyncio
 
     from agent.cli.framework.signals import serve_until_stopped
-    from agent.config.private_files import replacing
-    from agent.config.temporary_folder import temporary_folder
+    from agent.files.private_files import replacing
+    from agent.files.temporary_folder import temporary_folder
     from at.transcripts.recorder import RecordingTransport
     from at.transcripts.refresh import refreshed_file
     from at.transcripts.relay import Relay

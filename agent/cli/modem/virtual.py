@@ -228,7 +228,7 @@ async def _serve_kit(
 
 
 def _write_identity_key(kit: VirtualKit, file: Path) -> None:
-    from agent.config.private_files import output_file
+    from agent.files.private_files import output_file
     from at.virtual.signing import identity_key, public_pem
 
     # Also who takes the option for one that reads a key, and names that of a real kit.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def check_storable(configuration: Configuration) -> None:
     """Raise ConfigError if a secret cannot be stored, before the old key is ended."""
-    from agent.config.paths import secrets_file
     from agent.config.secrets import read_secrets_file
+    from agent.files.paths import secrets_file
 
     read_secrets_file(secrets_file(configuration.file))
 

@@ -377,7 +377,7 @@ def _credential(text: str) -> tuple[int, int]:
 
 def _ca_chain(file: str) -> str:
     """Return the CA certificates that are written to every kit, as PEM. Raises UsageError."""
-    from agent.config.private_files import read_plain
+    from agent.files.private_files import read_plain
 
     if not file:
         return ""

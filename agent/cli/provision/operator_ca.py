@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from agent.cli.framework.command import note
 from agent.cli.framework.silent_terminal import typed_secret
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.private_files import read_private
 from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialMissing, UsageError
+from agent.files.private_files import read_private
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CertificateSource, Goal
 

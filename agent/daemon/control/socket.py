@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from agent.config.private_files import make_private_folder, write_private
-from agent.config.trusted_places import require_trusted_folder
+from agent.files.private_files import make_private_folder, write_private
+from agent.files.trusted_places import require_trusted_folder
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103

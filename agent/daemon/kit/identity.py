@@ -18,11 +18,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from agent.config.private_files import make_private_folder, private_opener, write_private
 from agent.config.profile import KitSettings
-from agent.config.trusted_places import require_trusted_folder
 from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
+from agent.files.private_files import make_private_folder, private_opener, write_private
+from agent.files.trusted_places import require_trusted_folder
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
 from agent.outbox.items import unnamed

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, Self
 
-from agent.config.private_files import private_opener
 from agent.errors import Unavailable
+from agent.files.private_files import private_opener
 from agent.fota.download import ranges
 from agent.fota.download.requests import DownloadConnection, DownloadNetwork, pieces
 from agent.http import StreamedResponse

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent.config.private_files import write_private
-from agent.config.trusted_places import require_trusted_folder
+from agent.files.private_files import write_private
+from agent.files.trusted_places import require_trusted_folder
 
 RETENTION_S = 30 * 24 * 3600.0
 """Seconds after which the record of an upload is removed."""

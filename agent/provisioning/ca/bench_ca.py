@@ -10,8 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.config.private_files import write_private
 from agent.errors import AgentError, UsageError
+from agent.files.private_files import write_private
 from agent.provisioning.ca.certificates import BACKDATED, name_of, pem_of, unsigned_certificate
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.x509.oid import NameOID
 
-from agent.config.private_files import read_plain, write_private
 from agent.errors import AgentError, ConfigError, RefusedByRule
+from agent.files.private_files import read_plain, write_private
 
 BACKDATED = timedelta(days=1)
 """A certificate begins so much before it is made: the clock that judges it may be behind."""

@@ -11,8 +11,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from agent.config.private_files import read_plain
 from agent.errors import CredentialError, UsageError
+from agent.files.private_files import read_plain
 from agent.provisioning.ca.certificates import BACKDATED, client_certificate
 
 if TYPE_CHECKING:

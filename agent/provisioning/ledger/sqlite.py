@@ -12,14 +12,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.private_files import (
+from agent.errors import ResourceUnavailable
+from agent.files.private_files import (
     FolderUnusable,
     make_private_folder,
     sync_folder,
     touch_private,
 )
-from agent.config.trusted_places import require_trusted_file, require_trusted_folder
-from agent.errors import ResourceUnavailable
+from agent.files.trusted_places import require_trusted_file, require_trusted_folder
 from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.backend import DatabaseFailed, Execute, Rows
 from at.ports.process_lock import HeldByAnother, ProcessLock

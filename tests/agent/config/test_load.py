@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent.config import load
-from agent.config.paths import secrets_file
-from agent.config.private_files import MAX_BYTES
 from agent.config.secrets import Origin, read_secrets_file
 from agent.config.write import set_value
 from agent.errors import ConfigError
+from agent.files.paths import secrets_file
+from agent.files.private_files import MAX_BYTES
 
 
 def test_without_any_file_the_neutral_profile_is_used(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from agent.config import paths
 from agent.daemon.control.client import AgentRefused, send_request
 from agent.daemon.control.protocol import Answer, ReloadRequest
+from agent.files import paths
 from tests.support.commands.running_agent import (
     RunningAgent,
     agent_on,

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
+from agent.files.trusted_places import UntrustedPlace
 from agent.outbox import ItemKind, Outbox, OutboxHeld
 from agent.outbox.items import Selection, unnamed
 from tests.support.outbox.outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting

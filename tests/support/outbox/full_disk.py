@@ -20,7 +20,7 @@ _SIZE = 8 << 20
 _COUNTED = """
 import errno, io, os, shutil, sys
 from pathlib import Path
-from agent.config import private_files
+from agent.files import private_files
 
 disk, write = Path(sys.argv[1]), os.write
 def free():

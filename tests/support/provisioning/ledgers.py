@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from agent.config.private_files import make_private_folder, touch_private
+from agent.files.private_files import make_private_folder, touch_private
 from agent.provisioning.ledger import (
     BoardBusy,
     BoardRecord,

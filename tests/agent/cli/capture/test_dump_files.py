@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.cli.capture.dump_files import DumpFiles, read_device_file, write_device_file
-from agent.config import private_files
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
+from agent.files import private_files
 from agent.observability.ingest.device_identity import DeviceIdentity
 from tests.support.commands.command_line import with_bytes
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from agent.cli.framework.session import Session, modem_on
-from agent.config.paths import state_dir
 from agent.config.write import set_value
 from agent.daemon.kit.identity import KitStore
 from agent.errors import UsageError
+from agent.files.paths import state_dir
 from at.ports import usb
 from at.ports.usb import UsbPort
 from at.protocol.errors import NoAnswer, PortNotFound

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_default_profile, write_profile
+from agent.files.paths import config_file, secrets_file
 from tests.support.commands.command_line import private_text
 from tests.support.commands.on_a_terminal import take_terminal
 from tests.support.commands.typist import PATIENCE_S, Typist

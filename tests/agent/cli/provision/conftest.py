@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.config.paths import state_dir
+from agent.files.paths import state_dir
 from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of
 from tests.support.provisioning.postgres import postgres_cluster
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_value, write_profile
+from agent.files.paths import config_file, secrets_file
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
 from tests.support.keys.operator_ca import make_ca

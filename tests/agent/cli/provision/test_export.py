@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.cli.provision import export
-from agent.config.paths import state_dir
+from agent.files.paths import state_dir
 from agent.provisioning import exports
 from agent.provisioning.record_columns import BOARD
 from tests.support.commands.command_line import completed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.paths import state_dir
+from agent.files.paths import state_dir
 from agent.provisioning.ledger.opening import newest_version
 from tests.support.commands.command_line import cellagent
 from tests.support.provisioning.ledgers import older_ledger

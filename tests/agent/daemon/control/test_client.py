@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from agent.cli.framework.command import json_line
 from agent.cli.status import lines_of
-from agent.config.paths import state_dir
-from agent.config.private_files import make_private_folder
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
 from agent.daemon.control.socket import ControlSocket, control_socket_of
+from agent.files.paths import state_dir
+from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")

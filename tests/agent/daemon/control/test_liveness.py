@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.private_files import make_private_folder
 from agent.daemon.control import liveness
 from agent.daemon.control.socket import control_socket_of
+from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent
 from tests.support.commands.console_window import PATIENCE_S, window
 from tests.support.commands.running_agent import (

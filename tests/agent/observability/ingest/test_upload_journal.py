@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from agent.config.trusted_places import UntrustedPlace
+from agent.files.trusted_places import UntrustedPlace
 from agent.observability.ingest.upload_journal import (
     RETENTION_S,
     UploadJournal,

@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 
-from agent.config.private_files import MAX_BYTES
 from agent.errors import CredentialError, UsageError
+from agent.files.private_files import MAX_BYTES
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
 from tests.support.keys.operator_ca import make_ca, openssl_verifies

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.private_files import FolderUnusable
+from agent.files.private_files import FolderUnusable
 from agent.provisioning.ledger import Ledger, LedgerError, LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from tests.support.provisioning.ledgers import NOW, OTHER, UUID, boards_of, opened, run_of

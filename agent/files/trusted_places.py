@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 
-from agent.config.paths import state_dir
 from agent.errors import RefusedByRule
+from agent.files.paths import state_dir
 
 _SYSTEM = Path("/").stat().st_uid
 _GROUP, _OTHERS = 0o020, 0o002

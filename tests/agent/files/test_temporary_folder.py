@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.temporary_folder import temporary_folder
+from agent.files.temporary_folder import temporary_folder
 
 HOLDER = """
 import sys
-from agent.config.temporary_folder import temporary_folder
+from agent.files.temporary_folder import temporary_folder
 with temporary_folder("cellagent-test") as folder:
     (folder / "key").write_text("TEST ONLY")
     print(folder, flush=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent.config.paths import config_file, state_dir
+from agent.files.paths import config_file, state_dir
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from agent.cli.framework.hints import usual_hint
-from agent.config.private_files import (
+from agent.errors import AgentError, ConfigError
+from agent.files.private_files import (
     MAX_BYTES,
     FolderUnusable,
     make_private_folder,
@@ -24,7 +25,6 @@ from agent.config.private_files import (
     touch_private,
     write_private,
 )
-from agent.errors import AgentError, ConfigError
 from tests.support.commands.command_line import cellagent
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that several test files of this folder use."""
+"""Fixtures that the tests of several rooms use."""
 
 from __future__ import annotations
 

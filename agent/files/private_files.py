@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from agent.config.paths import config_file, state_dir
-from agent.config.trusted_places import (
+from agent.errors import AgentError, ConfigError, RefusedByRule
+from agent.files.paths import config_file, state_dir
+from agent.files.trusted_places import (
     UntrustedPlace,
     require_trusted_file,
     require_trusted_folder,
     require_trusted_way,
 )
-from agent.errors import AgentError, ConfigError, RefusedByRule
 
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""

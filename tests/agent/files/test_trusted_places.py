@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import trusted_places
 from agent.config.load import load
-from agent.config.private_files import make_private_folder, read_plain, touch_private, write_private
-from agent.config.trusted_places import (
+from agent.config.write import set_default_profile, set_value, write_profile
+from agent.errors import ConfigError
+from agent.files import trusted_places
+from agent.files.private_files import make_private_folder, read_plain, touch_private, write_private
+from agent.files.trusted_places import (
     UntrustedPlace,
     _Place,
     require_trusted_folder,
     require_trusted_way,
 )
-from agent.config.write import set_default_profile, set_value, write_profile
-from agent.errors import ConfigError
 from tests.support.commands.command_line import cellagent
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -294,7 +294,7 @@ async def test_a_folder_of_agents_that_others_may_write_is_not_asked_for_a_kit(s
 
 
 def test_what_a_user_names_to_write_to_may_be_shared(tmp_path: Path) -> None:
-    from agent.config.private_files import make_folder
+    from agent.files.private_files import make_folder
 
     tmp_path.chmod(0o777)
     make_folder(tmp_path / "labels")
