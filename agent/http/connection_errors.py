@@ -20,6 +20,7 @@ _PROXY = (
     "the proxy is hosts.proxy of the profile: `cellagent config unset hosts.proxy` goes without"
 )
 
+SLOW = "the service is slow, or a firewall on the way holds back what it says: try again later"
 _OWN_CERTIFICATE = "it wants a certificate of this machine, for which no service asks"
 _NONE_SHOWN = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
 _LOG_IN = (
@@ -47,7 +48,7 @@ def own_errors(place: str, proxy: str = "", *, answers: bool = False) -> Iterato
     except httpx.PoolTimeout as error:
         raise errors.Unreachable(f"no free connection to {way}", sent=False) from error
     except httpx.TimeoutException as error:
-        raise errors.DeadlineExceeded(f"{way} fell silent") from error
+        raise errors.DeadlineExceeded(f"{way} fell silent", hint=SLOW) from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
         raise _not_connected(place, proxy, error) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
@@ -86,13 +87,13 @@ def _broken(way: str, error: Exception, *, answers: bool) -> errors.Unreachable:
             sent=False,
         )
     reason = str(error) or _reason(causes) or type(error).__name__
-    hint = (
-        "if it breaks each time: a firewall on the way ends it, or what answers there speaks "
-        f"TLS (https://) where the URL has http://, or {_OWN_CERTIFICATE}"
-    )
-    return errors.Unreachable(
-        f"the connection to {way} broke: {reason}", hint="" if answers else hint
-    )
+    hint = "if it breaks each time: a firewall on the way ends it"
+    if not answers:
+        hint += (
+            ", or what answers there speaks TLS (https://) where the URL has http://, or "
+            + _OWN_CERTIFICATE
+        )
+    return errors.Unreachable(f"the connection to {way} broke: {reason}", hint=hint)
 
 
 def _reason(causes: Sequence[BaseException]) -> str:

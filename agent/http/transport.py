@@ -20,7 +20,7 @@ from agent import __version__, errors
 from agent.call import Response
 from agent.config.urls import DEFAULT_PORTS, checked_url
 from agent.files.private_files import require_trusted_config
-from agent.http.connection_errors import own_errors
+from agent.http.connection_errors import SLOW, own_errors
 from agent.http.library import httpx
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -144,7 +144,7 @@ class HttpTransport:
                 body = await _read(stream, max_bytes)
         except TimeoutError as error:
             raise errors.DeadlineExceeded(
-                f"{_place(url)}: no whole answer within {deadline_s:.3g} s"
+                f"{_place(url)}: no whole answer within {deadline_s:.3g} s", hint=SLOW
             ) from error
         return Response(stream.status, stream.headers, body)
 
