@@ -6,6 +6,7 @@ Connections, their deadlines and TLS are of the transport (`agent.http.transport
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import logging
 import random
@@ -30,6 +31,8 @@ from at.protocol.errors import FirmwareRefused
 
 OnExchange = Callable[[str, int, float], None]
 """Is told of each request: method and path, the status of its answer or 0, and the seconds."""
+WhileWaiting = Callable[[str], contextlib.AbstractAsyncContextManager[None]]
+"""Is entered while a request waits for its answer; takes the host and port that are asked."""
 KitGate = Callable[[], Awaitable[None]]
 """Returns where calls may be made in the kit's name (D1.3). Raises FirmwareRefused, AtError."""
 
@@ -74,7 +77,8 @@ class HttpClient:
     each call in a kit's name, and before each token of a kit. `addresses` says of a base URL what
     helps where it cannot be reached. `project_paths` are the paths in a project that take the place
     of others, of a call that has one: what the path begins with -> what it then begins with.
-    `on_exchange` is told of each request that was sent.
+    `on_exchange` is told of each request that was sent, `while_waiting` is entered for as long as
+    one waits for its answer.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class HttpClient:
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         on_exchange: OnExchange = lambda *_: None,
+        while_waiting: WhileWaiting = lambda _: contextlib.nullcontext(),
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
@@ -103,6 +108,7 @@ class HttpClient:
         self._jitter = jitter
         self._sleep = sleep
         self._on_exchange = on_exchange
+        self._while_waiting = while_waiting
         for host, url in self._hosts.items():
             checked_url(url, f"hosts.{host.value}")
 
@@ -249,9 +255,14 @@ class HttpClient:
     ) -> Response:
         began, status = time.monotonic(), 0
         try:
-            response = await self.transport.exchange(
-                prepared.method, url, headers=headers, content=prepared.content, max_bytes=max_bytes
-            )
+            async with self._while_waiting(urlsplit(url).netloc):
+                response = await self.transport.exchange(
+                    prepared.method,
+                    url,
+                    headers=headers,
+                    content=prepared.content,
+                    max_bytes=max_bytes,
+                )
             status = response.status
         finally:
             # A query may hold what is signed, or names somebody.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from agent.config.profile import AccountSettings
 from agent.config.project import ProjectSlugs
 from agent.config.urls import is_loopback_url
 from agent.http import HttpClient, HttpTransport
-from agent.http.client import KitGate, refuse_any_kit
+from agent.http.client import KitGate, WhileWaiting, refuse_any_kit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,12 +46,13 @@ def connect(
     ask_modem: AskModem | None = None,
     unattended: bool = False,
     kit_gate: KitGate = refuse_any_kit,
+    while_waiting: WhileWaiting = lambda _: contextlib.nullcontext(),
 ) -> HttpClient:
     """Return a client for the services of a configuration; nothing is opened yet.
 
     `ask_modem` makes the kit's tokens (`AT%JWT`); `unattended` adds the warnings for those who
-    are not there to log in again. `kit_gate` is awaited before each call in a kit's name. Raises
-    ConfigError.
+    are not there to log in again. `kit_gate` is awaited before each call in a kit's name,
+    `while_waiting` entered while an answer is waited for. Raises ConfigError.
     """
     profile = configuration.profile
     hosts = {host: getattr(profile.hosts, host.value) for host in Host}
@@ -70,6 +72,7 @@ def connect(
         kit_gate=kit_gate,
         addresses=addresses,
         project_paths=_project_paths(profile.account),
+        while_waiting=while_waiting,
     )
 
 

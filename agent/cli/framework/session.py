@@ -41,6 +41,8 @@ class Session:
     port: str | None = None
     """The value of --port."""
     verbosity: int = 0
+    is_waiting: bool = False
+    """A person sees what is waited for: of what that asks for meanwhile nothing is shown."""
 
     @cached_property
     def loaded(self) -> Configuration:
@@ -150,14 +152,21 @@ class Session:
         """Return an HTTP client with the profile's credentials; nothing is opened yet.
 
         Before a call in the kit's name the chosen kit's modem is asked for its firmware, or
-        `kit_gate` is. Other arguments as for `agent.wiring.service_client.connect`. Raises
-        CredentialError.
+        `kit_gate` is. A person who is there sees what is waited for. Other arguments as for
+        `agent.wiring.service_client.connect`. Raises CredentialError.
         """
+        from agent.cli.framework.terminal import waiting
         from agent.wiring.service_client import connect
 
-        gate = kit_gate or self.require_firmware
+        def shown(host: str) -> contextlib.AbstractAsyncContextManager[None]:
+            return contextlib.nullcontext() if unattended else waiting(f"waiting for {host}", self)
+
         return connect(
-            self.configuration, kit_gate=gate, ask_modem=ask_modem, unattended=unattended
+            self.configuration,
+            kit_gate=kit_gate or self.require_firmware,
+            ask_modem=ask_modem,
+            unattended=unattended,
+            while_waiting=shown,
         )
 
     async def require_firmware(self) -> None:

@@ -11,7 +11,7 @@ import textwrap
 from collections import deque
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 import click
 
@@ -20,9 +20,6 @@ from agent.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
-
-    from agent.cli.framework.session import Session
-
 
 WIDTH = 80
 """Columns of what is wrapped, whoever reads it."""
@@ -196,13 +193,20 @@ def overwrite_line(text: str, *, width: int = 40, end: str = "") -> None:
     stream.flush()
 
 
+class Waiter(Protocol):
+    """The session of a command, as far as waiting goes: who reads it, and whether it waits."""
+
+    json: bool
+    is_waiting: bool
+
+
 @contextlib.asynccontextmanager
-async def waiting(what: str, session: Session) -> AsyncIterator[None]:
+async def waiting(what: str, session: Waiter) -> AsyncIterator[None]:
     """Show on standard error that `what` takes its time, if it is a terminal, without --json.
 
     The cursor stays at the begin of the line: what is written meanwhile takes its place.
     """
-    if session.json or not sys.stderr.isatty():
+    if session.json or session.is_waiting or not sys.stderr.isatty():
         yield
         return
     import asyncio  # `--help` of a command must not pay for it
@@ -216,10 +220,12 @@ async def waiting(what: str, session: Session) -> AsyncIterator[None]:
             mark = "|/-\\"[int(took * 3) % 4]
             overwrite_line(f"{mark} {what}, {took:.0f} s", width=_PROGRESS_WIDTH, end="\r")
 
+    session.is_waiting = True
     turning = asyncio.create_task(turn(loop.time()))
     try:
         yield
     finally:
+        session.is_waiting = False
         turning.cancel()
         overwrite_line("", width=_PROGRESS_WIDTH)
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,13 @@ def test_a_time_in_a_table_is_told_to_the_second(
     assert capsys.readouterr().out.splitlines() == ["when", shown]
 
 
+SPINNER = re.compile(r"\r([|/\\-] [^\r]* \d+ s *)\r")
+TURNS_AT_ONCE = (
+    "import sys; from agent.cli.framework import terminal; terminal._TURN_S = 0\n"
+    "from agent.cli.main import main; main()"
+)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
 @pytest.mark.parametrize(
     "words",
@@ -109,17 +117,35 @@ def test_who_waits_at_a_terminal_sees_so_and_a_program_does_not(
     words: str, private_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    script = (
-        "import sys; from agent.cli.framework import terminal; terminal._TURN_S = 0\n"
-        "from agent.cli.main import main; main()"
-    )
-    _, shown = on_a_terminal("-c", script, *words.split())
-    spinner = re.compile(r"\r([|/\\-] [^\r]* \d+ s *)\r")
-    waits = spinner.findall(shown.decode())
+    _, shown = on_a_terminal("-c", TURNS_AT_ONCE, *words.split())
+    waits = SPINNER.findall(shown.decode())
     assert waits
     assert {len(each) for each in waits} == {39}
-    _, shown = on_a_terminal("-c", script, *words.split(), "--json")
-    assert not spinner.findall(shown.decode())
+    _, shown = on_a_terminal("-c", TURNS_AT_ONCE, *words.split(), "--json")
+    assert not SPINNER.findall(shown.decode())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+@pytest.mark.parametrize(
+    ("words", "waits_for"),
+    [
+        ("device list", r"waiting for 127\.0\.0\.1:\d+"),
+        ("observe whoami", r"waiting for 127\.0\.0\.1:\d+"),
+        ("device wait nrf-352656109000001 --transform true", "waiting for nrf-352656109000001"),
+    ],
+)
+async def test_who_waits_for_a_service_sees_for_which_and_a_program_does_not(
+    standin_profile: str, words: str, waits_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that says nothing is given up after 25 s, and asked four times."""
+    monkeypatch.setenv("COLUMNS", "80")
+    run = partial(asyncio.to_thread, on_a_terminal, "-c", TURNS_AT_ONCE, *words.split())
+    _, shown = await run()
+    waits = {each[2:].partition(",")[0] for each in SPINNER.findall(shown.decode())}
+    assert len(waits) == 1, "where two wait, the outer one says for what"
+    assert re.fullmatch(waits_for, waits.pop())
+    _, shown = await run("--json")
+    assert not SPINNER.findall(shown.decode())
 
 
 async def test_input_that_can_be_read_no_more_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
