@@ -66,6 +66,7 @@ class KitConnection:
         self._asked_off = False
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
+        self.identity.on_names = self._look_again.set
         self.link.on_mode_asked = self._on_mode_asked
         self.link.on_given_back = self._on_given_back
         self.console.on_open = self._on_console_open

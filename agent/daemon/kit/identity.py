@@ -64,6 +64,8 @@ class KitIdentity:
         self._name_device = name_device
         self._usb: UsbPort | None = None
         self._application = ""
+        self.on_names: Callable[[], None] = lambda: None
+        """Is called whenever the kit's own events name it otherwise than before."""
         self._doubted_since: float | None = None
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False
@@ -205,6 +207,7 @@ class KitIdentity:
     def _store_names(self, names: device_identity.PartialIdentity) -> None:
         with suppress(AgentError):  # the disk is full: the kit reports them again
             self._store.update(names=names)
+        self.on_names()
 
 
 class KitRecord(msgspec.Struct, frozen=True):

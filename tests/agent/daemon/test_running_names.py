@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -182,9 +183,10 @@ async def test_a_kit_that_is_named_otherwise_by_its_own_events_is_told(
     async with kit_to_crash(tmp_path) as kit, agent_on(written(tmp_path, standin)) as agent:
         await agent.until("kit", "link", "well")
         kit.modem.kit.print(export_lines(NAMED_EVENT))
-        status = await agent.until_status(
-            lambda now: "two devices" in json.dumps(concern_of(now, "kit", "link"))
-        )
+        async with asyncio.timeout(30):  # the link is looked at after 60 s where nothing happens
+            status = await agent.until_status(
+                lambda now: "two devices" in json.dumps(concern_of(now, "kit", "link"))
+            )
         await agent.stop()
     (finding,) = [
         each
