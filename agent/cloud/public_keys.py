@@ -171,10 +171,16 @@ def _pem(text: str, device_id: str) -> str:
     What stands before it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words.
     """
     if "PRIVATE KEY" in text:
-        raise UsageError(f"{device_id}: this is a private key: it never leaves its device")
+        raise UsageError(
+            f"{device_id}: this is a private key: it never leaves its device",
+            hint="`openssl pkey -in KEY -pubout -out PUBLIC` writes its public half into a file",
+        )
     text = "".join(text.strip().partition("-----BEGIN ")[1:])
     if "-----END " not in text:
-        raise UsageError(f"{device_id}: neither a public key nor a certificate in PEM form")
+        raise UsageError(
+            f"{device_id}: neither a public key nor a certificate in PEM form",
+            hint='such a file has a line "-----BEGIN PUBLIC KEY-----", or CERTIFICATE in it',
+        )
     _refuse_other_keys(text.encode(), device_id)
     return text
 

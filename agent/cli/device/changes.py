@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,6 +44,10 @@ group = AgentGroup()
 _NO_WAIT = click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
 
 
+_DER = (b"\x30\x59", b"\x30\x81", b"\x30\x82")
+"""What DER begins with: the sequence of a public key of P-256, or that of a certificate."""
+
+
 def _pem(metavar: str) -> Callable[[F], F]:
     return click.argument(
         "pem", type=FILE, metavar=metavar, callback=lambda _context, _argument, path: _text_of(path)
@@ -51,7 +56,15 @@ def _pem(metavar: str) -> Callable[[F], F]:
 
 def _text_of(path: Path) -> str:
     with path.open("rb") as file:
-        return whole_text(file, str(path)).decode("utf-8", "replace")
+        text = whole_text(file, str(path))
+    if text.startswith(_DER):
+        files = f"-inform DER -in {shlex.quote(str(path))} -out {shlex.quote(f'{path}.pem')}"
+        raise UsageError(
+            f"{path}: this is DER, and PEM is sent",
+            hint=f"`openssl x509 {files}` makes PEM of a certificate, "
+            f"`openssl pkey -pubin -pubout {files}` of a public key",
+        )
+    return text.decode("utf-8", "replace")
 
 
 IF_MATCH = click.option(

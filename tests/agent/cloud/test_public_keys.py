@@ -127,8 +127,9 @@ async def test_a_row_that_cannot_be_registered_ends_the_request_as_failed(
     ],
 )
 async def test_what_is_no_public_key_never_leaves(cloud: DeviceCloud, pem: str, named: str) -> None:
-    with pytest.raises(UsageError, match=named):
+    with pytest.raises(UsageError, match=named) as caught:
         await cloud.register_public_keys([PublicKey("a", pem)])
+    assert caught.value.hint
 
 
 @pytest.mark.contract("D10.2")

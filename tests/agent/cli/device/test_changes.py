@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -174,6 +176,25 @@ async def test_the_path_chooses_among_services_that_have_the_same_characteristic
     }
     assert values == {seed.LED_SERVICE: [1, 0], "FFFF": [10, 0]}
     assert (await cellagent("device", "read", seed.BLE, path)).out == "0a 00\n"
+
+
+async def test_der_is_told_the_command_that_makes_pem_of_it(
+    standin_profile: str, tmp_path: Path
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1()).public_key()
+    file = tmp_path / "der ü.key"
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    file.write_bytes(key.public_bytes(serialization.Encoding.DER, form))
+    refused = await cellagent("device", "register-key", seed.GENERIC, str(file), "--json")
+    assert refused.code == 2
+    error = refused.lines[-1]["error"]
+    assert error["message"] == f"{file}: this is DER, and PEM is sent"
+    commands = error["try"].split("`")[1::2]
+    assert [shlex.split(command)[1] for command in commands] == ["x509", "pkey"]
+    made = await asyncio.to_thread(subprocess.run, shlex.split(commands[1]), check=False)
+    assert made.returncode == 0
+    pem = f"{file}.pem"
+    assert (await cellagent("device", "register-key", seed.GENERIC, pem)).code == 0
 
 
 @pytest.mark.contract("D9.3", "D10.8")
