@@ -25,6 +25,7 @@ from agent.errors import (
 )
 from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
 from agent.outbox.delivery_loop import Delivery
+from agent.outbox.handoff import hand_off
 from agent.outbox.items import Item
 from agent.outbox.schedule import LIMITS
 from tests.support.outbox.outboxes import Clock, chunk, chunks, event, outbox
@@ -222,6 +223,24 @@ async def test_what_failed_is_no_trouble_once_a_person_has_dropped_it(box: Outbo
     await rig.flush(patience_s=0)
     (trouble,) = rig.delivery.schedule.trouble().values()
     assert (trouble.since, trouble.tries) == (rig.clock.now, 1)
+
+
+async def test_what_is_handed_off_is_found_within_a_longer_wait_that_a_service_asked_for(
+    box: Outbox,
+):
+    asked = [RateLimited("429", status=429, retry_after_s=10_000.0)]
+    service = Service(lambda _items: asked.pop() if asked else None)
+    rig, left = Rig(box, service), [event(1, "other")]
+
+    async def wait(changed: asyncio.Event, seconds: float) -> None:
+        if left and not rig.delivery._running:
+            hand_off(box.folder, [left.pop()], OutboxSettings(min_free_bytes=0), 0.0)
+        await rig.wait(changed, seconds)
+
+    rig.delivery.wait = wait
+    await box.aput([chunk(1)])
+    await rig.flush(patience_s=20_000)
+    assert service.times == [0, delivery_loop.IDLE_S, 10_000]
 
 
 async def test_a_refused_key_stops_everything_and_parks_nothing(box: Outbox):
