@@ -190,7 +190,10 @@ LEADS = (
         r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: )"
     ),
     re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
-    re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+(?=\[?[TR]X\b)"),
+    re.compile(
+        r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+"
+        rf"(?=\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"])"
+    ),
     # The port.
     re.compile(r"(?P<bracket>\[)?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)\]):?\s+(?=\S)"),
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),

@@ -165,6 +165,10 @@ MARKED = {
     "escaped for HTML": html.escape(log_of("> {}", "< {}")),
     "escaped for HTML, bare": html.escape(log_of("{}", "{}")),
     "a literal behind a word": log_of("TX b'{}\\r\\n'", "RX b'{}\\r\\n'"),
+    "Python's logging, the name of the logger behind the level": log_of(
+        "2026-11-02 10:00:01,250 DEBUG at.port: >>> b'{}\\r'",
+        "2026-11-02 10:00:01,500 DEBUG at.port: <<< b'\\r\\n{}\\r\\n'",
+    ),
     "Python's strings": log_of("'{}\\r'", "'{}\\r\\n'"),
     "Python's tuples": log_of("('tx', b'{}\\r')", "('rx', b'{}\\r\\n')"),
     "Python's dicts": log_of("{{'tx': b'{}\\r'}}", "{{'rx': b'{}\\r\\n'}}"),
