@@ -42,7 +42,7 @@ _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$
 _BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
 _GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
 _CUT = re.compile(
-    r"(?P<begun>(?P<command>AT)?[+%#][A-Z].*?)"
+    r"(?P<begun>(?P<command>AT)?[+%#][A-Z].{0,500}?)"
     r"(?P<log>\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> .*)"
 )
 """A command or an answer, and the log line of the kit that came into it."""

@@ -194,3 +194,9 @@ def test_an_object_of_json_a_line_says_what_a_row_of_a_table_does() -> None:
     ]
     deep = '{"a":' * 100_000
     assert read(f"AT\nOK\n{deep}\n")[2] == (Side.RECEIVED, deep)
+
+
+def test_an_answer_that_each_line_cuts_costs_no_more_than_its_length() -> None:
+    tick = "x[00:00:01.000,000] <inf> app: tick\n"
+    lines = read(f"AT\nOK\n+X: {tick}{tick * 2000}")
+    assert max(len(text) for _, text in lines) < 600
