@@ -217,6 +217,8 @@ class Agent:
                     await asyncio.to_thread(self._metrics.serve, listen)
                 except AgentError:
                     await client.close()
+                    if self.serve_page is not None:  # at its old place, where the metrics failed
+                        await self.serve_page(self.configuration)
                     raise
                 self.outbox.set_limits(configuration.profile.outbox)
                 await self._apply(configuration, kits, client)

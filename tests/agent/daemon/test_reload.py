@@ -58,6 +58,12 @@ def served(port: int) -> bool:
         return False
 
 
+def accepts(port: int) -> bool:
+    """Tell whether anything listens at a port."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def metrics_at(port: int) -> str:
     return f'[profiles.bench.metrics]\nlisten = "127.0.0.1:{port}"\n'
 
@@ -99,6 +105,21 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert (await agent.run("reload")).code == 0
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
+        assert await agent.stop() == 0
+
+
+async def test_a_page_stays_where_it_is_when_the_metrics_cannot_be_served(tmp_path: Path, cloud):
+    pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
+    pytest.importorskip("uvicorn", reason="pip install 'cellagent[page]'")
+    kit, first, second = {"kit": kit_keys(tmp_path)}, free_port(), free_port()
+    page = '[profiles.bench.page]\nlisten = "127.0.0.1:{}"\n'
+    where = write_profile(tmp_path, cloud, kit, page.format(first))
+    async with agent_on(where) as agent:
+        with taken_port() as taken:
+            write_profile(tmp_path, cloud, kit, page.format(second) + metrics_at(taken))
+            refused = await agent.run("reload")
+        assert (refused.code, str(taken) in refused.err) == (2, True), refused.err
+        assert (accepts(first), accepts(second)) == (True, False)
         assert await agent.stop() == 0
 
 
