@@ -441,6 +441,26 @@ async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(
     assert seen == [b"called"]
 
 
+@pytest.mark.contract("D1.1", "C2")
+async def test_a_connection_that_was_verified_for_one_name_is_not_used_for_another(
+    tmp_path: Path,
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    connections: list[int] = []
+    async with serving(keeping(OK, connections=connections), context) as url:
+        transport = HttpTransport(ca_file=str(ca_file))
+        for _ in range(2):
+            async with transport.open("GET", url, addresses=["127.0.0.1"]) as stream:
+                assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
+        named = url.replace("127.0.0.1", "files.example")
+        with pytest.raises(Untrusted, match="certificate is for another name"):
+            # Nor is the next address tried, where nothing listens.
+            async with transport.open("GET", named, addresses=["127.0.0.1", "::1"]):
+                pass
+        await transport.close()
+    assert connections == [2]
+
+
 def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
