@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agent.config.profile import OutboxSettings
+from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader, LineClassifier
+from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
-from agent.wiring.forwarding import Forwarder, trace_reason
+from agent.outbox import ItemKind, OutboxFull
+from agent.outbox.items import TooLarge
+from agent.tasks import cancel_and_wait
+from agent.wiring.forwarding import RETRY_S, Forwarder, trace_reason
 from at.virtual.console import export_lines
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
-from tests.support.outbox.outboxes import OutboxOnFullDisk
+from tests.support.outbox.outboxes import OutboxOnFullDisk, bodies
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 
@@ -26,6 +33,10 @@ def outbox(tmp_path: Path):
 
 def names() -> IdentityTracker:
     return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+
+
+def kinds_of(told: Sequence[AgentError | None]) -> list[type]:
+    return [type(error) for error in told]
 
 
 @pytest.mark.contract("O5.1")
@@ -57,6 +68,69 @@ async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_he
     _, event = outbox.transact(lambda store: store.list_items())
     assert forwarder.waiting == 0
     assert abs(datetime.fromisoformat(event.captured) - heard) < timedelta(seconds=1)
+
+
+@pytest.mark.contract("O3.4")
+async def test_what_no_disk_took_is_tried_again_until_it_is_stored(outbox: OutboxOnFullDisk):
+    told: list[AgentError | None] = []
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+        outbox.full = len(waits) < 3
+        await asyncio.sleep(0)
+
+    def tell(error: AgentError | None) -> None:
+        told.append(error)
+        if error is None:
+            stored.set()
+
+    stored = asyncio.Event()
+    forwarder = Forwarder(outbox, names(), on_failure=tell, wait=wait)
+    trying = asyncio.create_task(forwarder.run())
+    outbox.full = True
+    await forwarder.forward([ChunkLine(b"a message")], datetime.now(UTC))
+    assert (forwarder.waiting, forwarder.is_stuck) == (1, True)
+    await asyncio.wait_for(stored.wait(), 60)
+    for _ in range(10):  # it does not go on trying
+        await asyncio.sleep(0)
+    await cancel_and_wait(trying)
+    assert waits == [RETRY_S] * 3
+    assert kinds_of(told) == [OutboxFull] * 3 + [type(None)]
+    (item,) = outbox.transact(lambda store: store.list_items())
+    assert (item.kind, forwarder.waiting, forwarder.lost) == (ItemKind.CHUNK, 0, 0)
+    assert not forwarder.is_stuck
+
+
+@pytest.mark.contract("O3.4")
+async def test_the_oldest_of_more_than_the_memory_holds_are_lost_and_counted(
+    outbox: OutboxOnFullDisk,
+):
+    forwarder = Forwarder(outbox, names(), on_failure=lambda _error: None)
+    outbox.full = True
+    printed = [ChunkLine(b"number %d" % number) for number in range(1003)]
+    await forwarder.forward(printed[:600], datetime.now(UTC))
+    assert (forwarder.waiting, forwarder.lost) == (600, 0)
+    await forwarder.forward(printed[600:], datetime.now(UTC))
+    assert (forwarder.waiting, forwarder.lost) == (1000, 3)
+    outbox.full = False
+    await forwarder.flush()
+    found = bodies(outbox, device=forwarder.names.sender)
+    assert found == [line.chunk for line in printed[3:]]
+
+
+async def test_what_is_larger_than_all_that_may_wait_holds_nothing_else_up(tmp_path: Path):
+    told: list[AgentError | None] = []
+    limits = OutboxSettings(min_free_bytes=0, max_bytes=100_000)
+    with OutboxOnFullDisk(tmp_path / "outbox", limits) as outbox:
+        forwarder = Forwarder(outbox, names(), on_failure=told.append)
+        sizes = [10, 200_000, 20]
+        lines = [ChunkLine(b"x" * size) for size in sizes]
+        await forwarder.forward(lines, datetime.now(UTC))
+        found = bodies(outbox, device=forwarder.names.sender)
+    assert [len(body) for body in found] == [10, 20]
+    assert kinds_of(told) == [TooLarge, type(None)]
+    assert (forwarder.waiting, forwarder.lost, forwarder.is_stuck) == (0, 1, False)
 
 
 @pytest.mark.parametrize(
