@@ -26,8 +26,9 @@ from agent.errors import (
 from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.handoff import hand_off
-from agent.outbox.items import Item
+from agent.outbox.items import Item, Selection
 from agent.outbox.schedule import LIMITS
+from agent.outbox.store import Store
 from tests.support.outbox.outboxes import Clock, chunk, chunks, event, outbox
 from tests.support.outbox.poisoned_service import POISON, PoisonedService, deliver_good
 
@@ -292,6 +293,57 @@ async def test_what_comes_while_it_runs_is_delivered_on_a_wake(box: Outbox):
     await arrived.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("call", [Delivery.try_now, Delivery.service_is_back])
+async def test_a_person_or_a_service_that_is_back_ends_a_wait_at_once(box: Outbox, call):
+    failed, arrived = asyncio.Event(), asyncio.Event()
+
+    def answer(_items: list[Item]) -> AgentError | None:
+        if not failed.is_set():
+            return Unreachable("gone")
+        arrived.set()
+        return None
+
+    async def wait(changed: asyncio.Event, _seconds: float) -> None:
+        if failed.is_set() and not changed.is_set():
+            waits.set()
+        await changed.wait()  # no time passes
+
+    waits = asyncio.Event()
+    service = Service(answer)
+    delivery = Delivery(box, service, clock=service.clock, wait=wait, on_ended=failed.set)
+    await box.aput([chunk(1)])
+    task = asyncio.create_task(delivery.run())
+    await waits.wait()
+    assert not arrived.is_set()
+    call(delivery)
+    await asyncio.wait_for(arrived.wait(), 60)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_items_that_cannot_be_read_set_their_lane_back_and_the_others_go_on(
+    box: Outbox, monkeypatch: pytest.MonkeyPatch
+):
+    await box.aput([chunk(1), chunk(2, "other")])
+    service, real = Service(), Store.next_batch
+    rig, failed = Rig(box, service), []
+
+    def next_batch(store: Store, device: str, kind: ItemKind, selection: Selection) -> list[Item]:
+        if device == "kit" and len(failed) < 10:
+            failed.append(service.clock())
+            raise OSError("the disk does not answer")
+        return real(store, device, kind, selection)
+
+    monkeypatch.setattr(Store, "next_batch", next_batch)
+    await rig.flush(patience_s=0)
+    assert (set(failed), list(service.taken)) == ({0.0}, ["other"])
+    (trouble,) = rig.delivery.schedule.trouble().values()
+    assert "the disk does not answer" in str(trouble.error)
+    await rig.flush()
+    assert len(set(failed)) > 2, "it waits between two tries"
+    assert service.taken["kit"] == [chunk(1).body]
 
 
 async def test_a_defect_in_the_sender_sets_only_its_lane_back(box: Outbox):
