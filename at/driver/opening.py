@@ -125,12 +125,12 @@ class _Handshake:
         link.listener = self
         try:
             answer = await self._ask()
-            in_doubt = answer is None or not _tells(answer)
             if answer is None and is_garbage(self._received):
                 raise silence(link.transport.name, bytes(self._received))
             wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
             if answer is None and terminator == "auto" and not wrapper:
                 answer = await self._find_terminator()
+            in_doubt = answer is None or not _tells(answer)
             if dialect == "auto":
                 link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:

@@ -23,8 +23,8 @@ def _logs(name: str) -> list[tuple[str, str]]:
     return [(cause, log) for cause, _, log in sections]
 
 
-UNSPACED = str.maketrans("", "", ", ")
-"""Commas are put back where a logger took them out."""
+UNSPACED = str.maketrans("", "", ", \\")
+"""Commas are put back where a logger took them out, and JSON escapes quotes."""
 TROUBLES, HEALTHY = _logs("troubles.txt"), _logs("healthy.txt")
 
 

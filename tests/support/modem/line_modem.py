@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COMMAND = re.compile(r'AT([+%#][A-Z0-9]+(=\??|\?|$)([^~"]|"[^"]*"(?=,|$))*)?', re.DOTALL)
+_RESOLUTION_S = 1e-6
 READS = {
     "AT+CMEE?": "+CMEE: 0",
     "AT+CFUN?": "+CFUN: 1",
@@ -49,7 +50,8 @@ class LineModem:
 
     def receive(self, data: bytes) -> None:
         loop = asyncio.get_running_loop()
-        if self._free_at > loop.time() and not self.queues:
+        # A loop calls its timers early by up to the resolution of its clock: then it is free.
+        if self._free_at > loop.time() + _RESOLUTION_S and not self.queues:
             return  # the AT host's receiver is off while a command runs
         self._buffer += data
         if self.data_mode:

@@ -251,7 +251,8 @@ def test_every_reason_code_is_documented() -> None:
 
 
 def family(kind: type[AgentError] | type[AtError]) -> Iterator[type[AgentError] | type[AtError]]:
-    if kind.__module__.startswith(("agent.errors", "agent.config", "agent.provisioning", "at.")):
+    rooms = ("agent.errors", "agent.config", "agent.files", "agent.provisioning", "at.")
+    if kind.__module__.startswith(rooms):
         yield kind
     for one in kind.__subclasses__():
         yield from family(one)
