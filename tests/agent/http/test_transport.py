@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,58 +17,12 @@ from agent.errors import (
     DeadlineExceeded,
     NothingListens,
     Unreachable,
-    Untrusted,
 )
-from agent.http import Deadlines, HttpTransport, tls_context
-from agent.http import transport as transport_module
+from agent.http import Deadlines, HttpTransport
 from agent.http.transport import SLOWEST_BYTES_PER_S, next_url, same_origin
+from tests.support.cloud.byte_server import LIMIT, OK, answering, get, keeping, own_ca, serving
 
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-LIMIT = 64 * 1024
-
-
-@asynccontextmanager
-async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve on loopback; every connection is closed at the end."""
-    writers: list[asyncio.StreamWriter] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            await handler(reader, writer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    try:
-        yield f"{'https' if context else 'http'}://127.0.0.1:{port}"
-    finally:
-        server.close()
-        for writer in writers:
-            writer.close()
-
-
-def answering(raw: bytes) -> Handler:
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(raw)
-
-    return handler
-
-
-async def get(transport: HttpTransport, url: str, max_bytes: int = LIMIT) -> bytes:
-    return (await transport.exchange("GET", url, headers={}, max_bytes=max_bytes)).content
-
-
-@pytest.fixture
-async def transport() -> AsyncIterator[HttpTransport]:
-    made = HttpTransport(deadlines=Deadlines(connect_s=5, read_s=5, whole_s=10))
-    yield made
-    await made.close()
+LEFT = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nleft"
 
 
 @pytest.mark.parametrize(
@@ -237,163 +182,6 @@ async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
         await wary.close()
 
 
-@pytest.mark.parametrize(
-    ("answer", "hint"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "plain http"),
-        (b"\x15\x03\x01\x00\x02\x02\x28", "TLS 1.2 or later"),  # the alert handshake_failure
-    ],
-)
-async def test_what_speaks_no_tls_or_an_old_one_is_named(
-    transport: HttpTransport, answer: bytes, hint: str
-) -> None:
-    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        writer.close()
-
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        with pytest.raises(Unreachable, match="TLS failed") as caught:
-            await get(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    assert hint in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("days", "says", "hint"),
-    [((-9, -1), "has expired", "clock says"), ((1, 9), "is not valid yet", "clock says")],
-)
-async def test_a_certificate_out_of_its_time_asks_about_the_clock(
-    tmp_path: Path, days: tuple[int, int], says: str, hint: str
-) -> None:
-    ca_file, context = own_ca(tmp_path, days)
-    async with serving(answering(OK), context) as url:
-        trusting = HttpTransport(ca_file=str(ca_file))
-        with pytest.raises(Untrusted, match=says) as caught:
-            await get(trusting, url)
-        assert hint in caught.value.hint
-        await trusting.close()
-
-
-async def test_a_certificate_that_signs_itself_is_told_from_one_of_an_authority(
-    tmp_path: Path, transport: HttpTransport
-) -> None:
-    _, context = own_ca(tmp_path, signs_itself=True)
-    async with serving(answering(OK), context) as url:
-        with pytest.raises(Untrusted, match="is signed by itself"):
-            await get(transport, url)
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_server_that_wants_a_certificate_is_told_as_that(
-    tmp_path: Path, version: ssl.TLSVersion
-) -> None:
-    ca_file, context = own_ca(tmp_path)
-    context.load_verify_locations(ca_file)
-    context.verify_mode, context.maximum_version = ssl.CERT_REQUIRED, version
-    async with serving(answering(OK), context) as url:
-        trusting = HttpTransport(ca_file=str(ca_file))
-        with pytest.raises(Unreachable) as caught:
-            await get(trusting, url)
-        await trusting.close()
-    # Whether its alert comes before the reset is up to the kernel.
-    assert "wants a certificate of this machine" in f"{caught.value}; {caught.value.hint}"
-
-
-async def test_http_where_tls_is_spoken_is_told_as_that(
-    tmp_path: Path, transport: HttpTransport
-) -> None:
-    async with serving(answering(OK), own_ca(tmp_path)[1]) as url:
-        with pytest.raises(Unreachable) as caught:
-            await get(transport, url.replace("https", "http"))
-    assert "TLS (https://)" in caught.value.hint
-    assert "ReadError" not in str(caught.value)
-    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")) as url:
-        with pytest.raises(Unreachable) as caught:
-            await get(transport, url)
-    assert caught.value.hint == "if it breaks each time: a firewall on the way ends it"
-
-
-def own_ca(
-    folder: Path, days: tuple[int, int] = (-1, 1), *, signs_itself: bool = False
-) -> tuple[Path, ssl.SSLContext]:
-    """Make a CA and a server certificate for 127.0.0.1; both keys are of this test alone."""
-    now = datetime.now(UTC)
-    issuer = int(signs_itself)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, n)]) for n in ("test CA", "server")]
-
-    def build(subject: int) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(names[subject])
-            .issuer_name(names[issuer if subject else 0])
-            .public_key(keys[subject].public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now + timedelta(days=days[0] if subject else -9))
-            .not_valid_after(now + timedelta(days=days[1] if subject else 9))
-        )
-
-    ca = (
-        build(0)
-        .add_extension(x509.BasicConstraints(True, None), True)
-        .sign(keys[0], hashes.SHA256())
-    )
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    server = build(1).add_extension(address, False).sign(keys[issuer], hashes.SHA256())
-    pem = serialization.Encoding.PEM
-    (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
-    (folder / "server.pem").write_bytes(
-        server.public_bytes(pem)
-        + keys[1].private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.pem")
-    return folder / "ca.pem", context
-
-
-@pytest.mark.contract("D1.1", "C2")
-async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) -> None:
-    ca_file, context = own_ca(tmp_path)
-    ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    async with serving(ok, context) as url:
-        trusting, wary = HttpTransport(ca_file=str(ca_file)), HttpTransport()
-        assert await get(trusting, url) == b"ok"
-        with pytest.raises(Untrusted, match="authority that this machine does not trust") as caught:
-            await get(wary, url)
-        assert "hosts.ca_file" in caught.value.hint
-        assert caught.value.sent is False
-        # The name is checked as well: the certificate is for the address alone.
-        with pytest.raises(Unreachable, match="certificate is for another name"):
-            await get(trusting, url.replace("127.0.0.1", "localhost"))
-        # The address that was checked is connected to, under the name of the URL.
-        port = url.rpartition(":")[2]
-        named = f"https://files.example:{port}"
-        with pytest.raises(Unreachable, match="certificate is for another name"):
-            async with trusting.open("GET", named, addresses=["127.0.0.1"]):
-                pass
-        await trusting.close()
-        await wary.close()
-
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-LEFT = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nleft"
-
-
-def keeping(*pieces: bytes, connections: list[int]) -> Handler:
-    """Answer each request with these pieces, written one by one, and keep the connection."""
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.append(0)
-        while True:
-            connections[-1] += 1
-            for piece in pieces:
-                writer.write(piece)
-            await reader.readuntil(b"\r\n\r\n")
-
-    return handler
-
-
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
     "pieces",
@@ -439,49 +227,6 @@ async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(
         ) as stream:
             assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
     assert seen == [b"called"]
-
-
-@pytest.mark.contract("D1.1", "C2")
-async def test_a_connection_that_was_verified_for_one_name_is_not_used_for_another(
-    tmp_path: Path,
-) -> None:
-    ca_file, context = own_ca(tmp_path)
-    connections: list[int] = []
-    async with serving(keeping(OK, connections=connections), context) as url:
-        transport = HttpTransport(ca_file=str(ca_file))
-        for _ in range(2):
-            async with transport.open("GET", url, addresses=["127.0.0.1"]) as stream:
-                assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
-        named = url.replace("127.0.0.1", "files.example")
-        with pytest.raises(Untrusted, match="certificate is for another name"):
-            # Nor is the next address tried, where nothing listens.
-            async with transport.open("GET", named, addresses=["127.0.0.1", "::1"]):
-                pass
-        await transport.close()
-    assert connections == [2]
-
-
-def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert tls_context() is tls_context("")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "evil.pem"))
-    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys.log"))
-    transport_module._made_context.cache_clear()
-    context = tls_context()
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
-    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
-    assert not context.keylog_filename
-    with pytest.raises(ConfigError, match=r"hosts\.ca_file"):
-        tls_context(str(tmp_path / "missing.pem"))
-
-
-async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTransport) -> None:
-    transport_module._made_context.cache_clear()
-    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
-        assert await get(transport, url) == b"ok"
-    assert transport_module._made_context.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(

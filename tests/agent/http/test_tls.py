@@ -1,0 +1,156 @@
+"""Whom the transport trusts over TLS, and how it tells why not, on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from agent.errors import ConfigError, Unreachable, Untrusted
+from agent.http import HttpTransport, tls_context
+from agent.http import transport as transport_module
+from tests.support.cloud.byte_server import OK, answering, get, keeping, own_ca, serving
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "plain http"),
+        (b"\x15\x03\x01\x00\x02\x02\x28", "TLS 1.2 or later"),  # the alert handshake_failure
+    ],
+)
+async def test_what_speaks_no_tls_or_an_old_one_is_named(
+    transport: HttpTransport, answer: bytes, hint: str
+) -> None:
+    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        with pytest.raises(Unreachable, match="TLS failed") as caught:
+            await get(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("days", "says", "hint"),
+    [((-9, -1), "has expired", "clock says"), ((1, 9), "is not valid yet", "clock says")],
+)
+async def test_a_certificate_out_of_its_time_asks_about_the_clock(
+    tmp_path: Path, days: tuple[int, int], says: str, hint: str
+) -> None:
+    ca_file, context = own_ca(tmp_path, days)
+    async with serving(answering(OK), context) as url:
+        trusting = HttpTransport(ca_file=str(ca_file))
+        with pytest.raises(Untrusted, match=says) as caught:
+            await get(trusting, url)
+        assert hint in caught.value.hint
+        await trusting.close()
+
+
+async def test_a_certificate_that_signs_itself_is_told_from_one_of_an_authority(
+    tmp_path: Path, transport: HttpTransport
+) -> None:
+    _, context = own_ca(tmp_path, signs_itself=True)
+    async with serving(answering(OK), context) as url:
+        with pytest.raises(Untrusted, match="is signed by itself"):
+            await get(transport, url)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_server_that_wants_a_certificate_is_told_as_that(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    context.load_verify_locations(ca_file)
+    context.verify_mode, context.maximum_version = ssl.CERT_REQUIRED, version
+    async with serving(answering(OK), context) as url:
+        trusting = HttpTransport(ca_file=str(ca_file))
+        with pytest.raises(Unreachable) as caught:
+            await get(trusting, url)
+        await trusting.close()
+    # Whether its alert comes before the reset is up to the kernel.
+    assert "wants a certificate of this machine" in f"{caught.value}; {caught.value.hint}"
+
+
+async def test_http_where_tls_is_spoken_is_told_as_that(
+    tmp_path: Path, transport: HttpTransport
+) -> None:
+    async with serving(answering(OK), own_ca(tmp_path)[1]) as url:
+        with pytest.raises(Unreachable) as caught:
+            await get(transport, url.replace("https", "http"))
+    assert "TLS (https://)" in caught.value.hint
+    assert "ReadError" not in str(caught.value)
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")) as url:
+        with pytest.raises(Unreachable) as caught:
+            await get(transport, url)
+    assert caught.value.hint == "if it breaks each time: a firewall on the way ends it"
+
+
+@pytest.mark.contract("D1.1", "C2")
+async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) -> None:
+    ca_file, context = own_ca(tmp_path)
+    ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    async with serving(ok, context) as url:
+        trusting, wary = HttpTransport(ca_file=str(ca_file)), HttpTransport()
+        assert await get(trusting, url) == b"ok"
+        with pytest.raises(Untrusted, match="authority that this machine does not trust") as caught:
+            await get(wary, url)
+        assert "hosts.ca_file" in caught.value.hint
+        assert caught.value.sent is False
+        # The name is checked as well: the certificate is for the address alone.
+        with pytest.raises(Unreachable, match="certificate is for another name"):
+            await get(trusting, url.replace("127.0.0.1", "localhost"))
+        # The address that was checked is connected to, under the name of the URL.
+        port = url.rpartition(":")[2]
+        named = f"https://files.example:{port}"
+        with pytest.raises(Unreachable, match="certificate is for another name"):
+            async with trusting.open("GET", named, addresses=["127.0.0.1"]):
+                pass
+        await trusting.close()
+        await wary.close()
+
+
+@pytest.mark.contract("D1.1", "C2")
+async def test_a_connection_that_was_verified_for_one_name_is_not_used_for_another(
+    tmp_path: Path,
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    connections: list[int] = []
+    async with serving(keeping(OK, connections=connections), context) as url:
+        transport = HttpTransport(ca_file=str(ca_file))
+        for _ in range(2):
+            async with transport.open("GET", url, addresses=["127.0.0.1"]) as stream:
+                assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
+        named = url.replace("127.0.0.1", "files.example")
+        with pytest.raises(Untrusted, match="certificate is for another name"):
+            # Nor is the next address tried, where nothing listens.
+            async with transport.open("GET", named, addresses=["127.0.0.1", "::1"]):
+                pass
+        await transport.close()
+    assert connections == [2]
+
+
+def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tls_context() is tls_context("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "evil.pem"))
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys.log"))
+    transport_module._made_context.cache_clear()
+    context = tls_context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert not context.keylog_filename
+    with pytest.raises(ConfigError, match=r"hosts\.ca_file"):
+        tls_context(str(tmp_path / "missing.pem"))
+
+
+async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTransport) -> None:
+    transport_module._made_context.cache_clear()
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
+        assert await get(transport, url) == b"ok"
+    assert transport_module._made_context.cache_info().currsize == 0
