@@ -38,6 +38,10 @@ _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
 _WIFI = re.compile(
     r"\b(wifi (?:connect|cred add|ap enable)|wifi_cred add) +(?=[\"'-]|\S+ +[0-9])[^\r\n\0]+"
 )
+# A part of a key, a key or a certificate, which Zephyr's shell for them stores.
+_CREDENTIAL = re.compile(
+    r"(\bcred (?:buf +(?!(?:clear|load)\b)|add +(?:[^\s{]+ +){4}))[^\s{][^\r\n\0]*"
+)
 
 _SIGN = re.compile("[+%#^$*]")
 _LINE_ENDS = "\r\n\0"
@@ -110,6 +114,8 @@ def without_secrets_as_it_stands(text: str) -> str:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
     if "wifi" in text:
         text = _WIFI.sub(r"\1 {redacted:password}", text)
+    if "cred " in text:
+        text = _CREDENTIAL.sub(r"\1{redacted:key}", text)
     match = _names().search(text) if _SIGN.search(text) else None
     if match is None:
         return _without_damaged(text)

@@ -37,23 +37,33 @@ _HEADER = re.compile(
 """A header that opens something; what is no one word is hidden to the end of its line."""
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    r"(?ai)(?<![a-z0-9])(pass(?:word|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
+    r"(?ai)(?<![a-z0-9])(pass(?:wor[dt]|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
+    r"|kennwort|mot de passe|contrase\S{1,2}a|(?<=\")private_?key(?=\"\s*:)"
     r"|secret(?:_access)?(?:[ _]key)?|(?:\w{0,24}api|project|shared ?access)[ _-]?key"
     r"|x-[\w-]{1,24}-(?:key|token)"
-    r"|(?:access|auth|refresh)[ _-]token|token(?=\"?=\"?[\w.-]{16})"
+    r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
     r"|(?<=[?&])[\w-]*(?:token|sig|signature|key))"
-    r"(\"?\s*[:=]\s*| +(?=\"))(?>([\"'])?)(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
+    r"(\"?\s*[:=]\s*| +(?=[\"'])|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
+    r"(?>([\"'])?)(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
 )
-_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig")
+_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "kennwort", "contrase")
 _PIN = re.compile(
-    r"(?ai)(?<![a-z0-9])((?:pin|puk)[12]?(?:[ _]code)?(?: is)?[\"']?[ \t:=]{1,3}[\"'(]?)"
+    r"(?ai)(?<![a-z0-9])((?:pin|puk)[12]?(?:[ _]?code)?(?: is)?[\"']?[ \t:=,]{1,3}[\"'(]?)"
     r"[0-9]{4,8}(?![\w.-])"
 )
 # What a shell of Zephyr stores, or is told to use.
 _STORED = re.compile(
     r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
-    r"|~\$ [^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
+    r"|~\$ (?!cred )[^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
 )
+# What a host gives a program: as an option, a setting, or in words.
+_GIVEN = re.compile(
+    r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|psk|secret|token|api-?key) +"
+    r"|\bgsm\.password +|\bwith password +|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
+    r"[^\s{-][^\s,;]*"
+)
+_SHORT_OPTION = re.compile(r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)-u +[^\s:]+:)[^\s{-]\S*", re.ASCII)
+"""As mosquitto, chat, curl and nRF91's modem shell take a password."""
 _PROFILE = re.compile(r"(?a)(\brequest[GS]etProfile\[[^\]]*\] [^/\s]*/)(?!//\d)\S*(?=/\d)")
 """As Quectel's connection manager logs the APN, its user, its password and more."""
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
@@ -99,6 +109,9 @@ def without_logged_secrets(text: str) -> str:
     if any(word in lowered for word in _PASSWORD_WORDS):
         text = _PASSWORD.sub(r"\1\2\3{redacted:password}", text)
         text = _STORED.sub(r"\1{redacted:password}", text)
+        text = _GIVEN.sub(r"\1{redacted:password}", text)
+    if " -P " in text or " -u " in text:
+        text = _SHORT_OPTION.sub(r"\1{redacted:password}", text)
     if "pin" in lowered or "puk" in lowered:
         text = _PIN.sub(r"\1{redacted:pin}", text)
     if "etProfile[" in text:
