@@ -13,7 +13,8 @@ from at.protocol.errors import AtError, ParseError
 from at.protocol.values import as_json
 
 _SENT = re.compile(
-    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<`]*(?:\"[^\"]*\"?)?)*)?",
+    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<`]*(?:\"[^\"]*\"?)?)*)?"
+    r"|(?<![\w+%#])ATD[TP]?\*99[*\d]*#",  # to a data connection
     re.IGNORECASE,
 )
 _BARE_AT = re.compile(r"(?:[>\]\"'$:]\s*|^)AT(?:E[01]|I|Z|&F)?[\"'<\]]?(?:$|<|\\[rn])")
@@ -46,7 +47,9 @@ _TAIL = re.compile(
 _NO_ERROR = re.compile(
     r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b"
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
-    r"|cannot connect to proxy: .*",  # of libqmi, which then starts one
+    r"|cannot connect to proxy: .*"  # of libqmi, which then starts one
+    # of pppd, which then makes one up; of ModemManager, of which one is enough
+    r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*",
     re.IGNORECASE,
 )
 _MEASURED = re.compile(
@@ -118,7 +121,7 @@ def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | No
 def split_command(command: str) -> tuple[str, str, str]:
     """Return the name, the mark and the parameters of a command, "" for what it has not."""
     match = re.fullmatch(
-        r"AT([+%#*^&][A-Z0-9_]+)(=\?|\?|=)?(.*)", command, re.IGNORECASE | re.DOTALL
+        r"AT([+%#*^&][A-Z0-9_]+|D)(=\?|\?|=)?(.*)", command, re.IGNORECASE | re.DOTALL
     )
     if match is None:
         return "", "", ""
