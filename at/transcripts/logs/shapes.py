@@ -207,10 +207,10 @@ LEADS = (
     re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
     # The system's log: of its priority, its date, the host and the program.
     re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
-    re.compile(rf"[A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
+    re.compile(rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
     re.compile(r"(?:[\w.-]+ ){0,2}[\w./-]+\[\d+\]: |[\w.-]+ [\w./-]+ (?:\d+|-) \S+ - "),
     re.compile(
-        rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} \d{{4}}\]?:? ?"
+        rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} \d{{4}}\]?:? ?"
     ),  # Tera Term, C's ctime
     re.compile(
         r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"

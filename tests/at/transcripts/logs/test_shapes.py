@@ -222,6 +222,9 @@ MARKED = {
         "2026-11-02 10:00:01 [    INFO] TX: {}", "2026-11-02 10:00:01 [   DEBUG] RX: {}"
     ),
     "a host's shell": log_of("uart:~$ > slm {}", "{}"),
+    "pppd's chat, as a web page shows it": log_of(
+        "Nov 2 10:00:01 pi chat[611]: send ({}^M)", "Nov 2 10:00:01 pi chat[611]: {}^M"
+    ),
     "pppd's chat": log_of("Nov  2 10:00:01 pi chat[611]: send (\\d{}^M)", "chat[611]: {}^M"),
     "pppd's chat, by OpenWrt": log_of(
         "Mon Nov  2 10:00:01 2026 local2.info chat[611]: send ({}^M)",
