@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from array import array
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,9 +17,11 @@ import pytest
 
 from agent.page.bench import bench_view
 from agent.page.bench_feed import LedgerFeed, Records, RunningBench
-from agent.page.report import report_view, runs_csv
+from agent.page.report import numbers, report_view, runs_csv
 from agent.page.server import ServedPage
 from agent.page.view import Painted, View
+from agent.provisioning.ledger import RunRecord
+from agent.provisioning.report import Counts, Failures, Report, Times
 from agent.provisioning.running.tray import SlotState
 from tests.support.page.page_agent import page_of
 from tests.support.page.page_bench import (
@@ -171,6 +175,32 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
     reading.cancel()
     assert "cannot be opened" in feed.trouble
     assert feed.lost_at is not None
+
+
+def test_each_number_of_the_report_stands_beside_its_own_name() -> None:
+    cycle = Times(array("d", [1.0, 2.0, 9.0]))
+    total = Counts(passed=3, first_pass=2, failed=1, unfinished=1, cycle=cycle)
+    hour = Counts(passed=3, first_pass=2, failed=2)
+    made = Report(
+        by="hour",
+        total=total,
+        groups={"2026-11-22T05:00:00+00:00": hour},
+        failures={"no-answer": Failures(attempts=4, boards=3, passed_later=2)},
+    )
+    text = "".join(numbers(made))
+    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", text) == [
+        ("Boards", "5"),
+        ("Yield", "75.0 %"),
+        ("95 % interval", "30.1 % to 95.4 %"),
+        ("First pass", "50.0 %"),
+        ("Cycle, median", "2.0 s"),
+        ("95 of 100 within", "9.0 s"),
+    ]
+    busy = RunRecord(id="run-1", began_at=NOW, ended_at=NOW, outcome="busy")
+    parts = report_view(Records(made, [busy]), "today", NOW, Painted()).parts
+    assert "<td>22 Nov 05:00</td><td>5</td><td>2</td><td>60.0 %</td>" in parts["hours"]
+    assert "<td>4</td><td>3</td><td>2</td>" in parts["failures"]
+    assert 'class="st attn"' in parts["runs"], "a board that was at work elsewhere did not fail"
 
 
 async def test_a_period_without_a_run_says_what_to_do(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,19 @@ import pytest
 from agent.console.log_line import LogLine, parse_line
 from agent.daemon.control.socket import ControlSocket, control_socket_of
 from agent.daemon.recent import AT, CONSOLE, DECISIONS, HTTP, NETWORK, RecentMoments
-from agent.daemon.snapshot import HeardCell, LocationStatus, Place, Reading, State
+from agent.daemon.snapshot import (
+    Cell,
+    ConsoleStatus,
+    EventsStatus,
+    FotaStatus,
+    HeardCell,
+    LastJob,
+    LastPosition,
+    LocationStatus,
+    Place,
+    Reading,
+    State,
+)
 from agent.page.kit import console_text, kit_view, signal_csv
 from agent.page.moment_feed import MomentFeed
 from agent.page.timeline import LANES, recording
@@ -32,6 +45,12 @@ def console(*lines: str) -> MomentFeed:
 
 def shown(feed: MomentFeed, **chosen: Any) -> View:
     return kit_view(kit("a"), feed, NOW, Painted(), **chosen)
+
+
+def values_of(part: str) -> dict[str, str]:
+    """Return the text beside each name of a list of facts."""
+    pairs = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", part)
+    return {name: re.sub("<[^>]*>", "", value) for name, value in pairs}
 
 
 def lines_of(view: View) -> list[str]:
@@ -170,9 +189,61 @@ def test_the_recording_of_a_stretch_is_a_transcript_without_secrets_and_identiti
 
 
 def test_the_download_has_no_secret() -> None:
-    text = "".join(console_text(console('AT+CPIN="1234"', "hello")))
+    printed = 'AT+CPIN="1234"', '+CGSN: "352656100367872"', "hello"
+    text = "".join(console_text(console(*printed)))
     assert "1234" not in text
+    assert "352656100367872" not in text, "nor whose kit it is"
     assert text.endswith("2026-11-22T06:10:02Z hello\n")
+
+
+def test_each_value_stands_beside_its_own_name() -> None:
+    """No two of them are alike: none can stand in another's place unnoticed."""
+    reading = Reading(NOW, rsrp_dbm=-97, snr_db=6.0, supply_mv=3710, temperature_c=-4)
+    one = kit(
+        "a",
+        reading=reading,
+        history=[reading],
+        registration=5,
+        restarts=3,
+        device_id="the-device",
+        imei="the-imei",
+        model="the-model",
+        firmware="the-firmware",
+        application="the-application",
+        dialect="at-host",
+        cell=Cell(plmn="24201", phys_cell_id=247, band=20),
+    )
+    one.concern(ConsoleStatus).faults = 2
+    one.concern(EventsStatus).next_try = NOW + timedelta(minutes=3)
+    one.concern(FotaStatus).last = LastJob("job-1", "SUCCEEDED", "2026-11-22T06:00:00Z", "intact")
+    one.concern(LocationStatus).position = LastPosition(
+        "2026-11-22T06:09:00Z", "MCELL", 63.4, 10.39, 120.0, None, 2, 0, [], []
+    )
+    parts = kit_view(one, console(), NOW, Painted()).parts
+    assert values_of(parts["facts"]) == {
+        "Network": "registered, roaming (5)",
+        "Cell": "B20 · PCI 247 · 24201",
+        "Power": "3.71 V · −4 °C",
+        "Restarts": "3",
+        "Crashes": "2",
+        "Heartbeat": "next 06:13:02",
+        "Position": "MCELL, 06:09:00, ±120 m",
+        "Update": "last: SUCCEEDED",
+        "Outbox": "empty",
+    }
+    assert values_of(parts["identity"]) == {
+        "Device": "the-device",
+        "IMEI": "the-imei",
+        "Model": "the-model",
+        "Firmware": "the-firmware",
+        "Application": "the-application",
+        "Port": "/dev/a",
+        "Dialect": "at-host",
+        "Last update": "SUCCEEDED: intact",
+    }
+    assert "63.40000, 10.39000, ±120 m by MCELL" in parts["position"]
+    assert "RSRP −97 dBm" in parts["signal"]
+    assert "SNR 6 dB" in parts["signal"]
 
 
 def test_the_signal_is_a_chart_a_table_and_a_file() -> None:
