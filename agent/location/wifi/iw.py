@@ -32,9 +32,11 @@ class Iw:
                 hint=ANOTHER_SOURCE,
             )
         for interface in interfaces:
-            code, output, _ = await self._run(deadline_s, "dev", interface, "scan")
+            code, output, error = await self._run(deadline_s, "dev", interface, "scan")
             if code:
-                notes.append(f"{interface}: a fresh scan needs root; this is the kernel's last one")
+                needs_root = "Operation not permitted" in error
+                why = "needs root" if needs_root else f"failed: {error.strip() or f'exit {code}'}"
+                notes.append(f"{interface}: a fresh scan {why}; this is the kernel's last one")
                 code, output, error = await self._run(deadline_s, "dev", interface, "scan", "dump")
             if code:
                 raise WifiUnavailable(f"iw cannot scan on {interface}: {error.strip()}")

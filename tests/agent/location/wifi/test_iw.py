@@ -46,16 +46,26 @@ def fake_iw(tmp_path: Path, script: str) -> Iw:
     return Iw(str(program))
 
 
-async def test_where_a_scan_is_not_permitted_the_last_one_is_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("command failed: Operation not permitted (-1)", "needs root;"),
+        ("command failed: Network is down (-100)", "failed: command failed: Network is down"),
+        ("", "failed: exit 255;"),
+    ],
+)
+async def test_where_a_fresh_scan_fails_the_last_one_is_taken_and_the_reason_is_told(
+    error: str, told: str, tmp_path: Path
+) -> None:
     (tmp_path / "scan.txt").write_text(IW)
     iw = fake_iw(
         tmp_path,
         f'case "$*" in dev) echo "\tInterface wlan0";; *dump) cat {tmp_path}/scan.txt;;'
-        ' *) echo "command failed: Operation not permitted (-1)" >&2; exit 255;; esac',
+        f' *) printf "{error}" >&2; exit 255;; esac',
     )
     scan = await iw.scan(5.0)
     assert len(scan.points) == 2
-    assert "a fresh scan needs root" in scan.notes[0]
+    assert f"a fresh scan {told}" in scan.notes[0]
 
 
 async def test_a_host_without_an_interface_says_so(tmp_path: Path) -> None:
