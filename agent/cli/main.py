@@ -27,6 +27,8 @@ def _run() -> None:
     # What is imported stays: to search it for garbage, again and again, would take a tenth of the
     # time of a short command. One that lasts (`framework.command.run`) collects as usual.
     gc.set_threshold(_OBJECTS_OF_A_START)
+    if not os.environ.get("HOME", "~"):
+        del os.environ["HOME"]  # of a service or a container: else ~ is the root of all files
     from agent.cli.framework.command import run_command_line
     from agent.cli.framework.safe_text import guard_output
     from agent.cli.tree import root

@@ -166,3 +166,17 @@ main()
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert (run.returncode, run.stderr.strip()) == (130, "cellagent: stopped by Ctrl-C")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no HOME")
+def test_an_empty_home_is_as_one_that_is_not_set() -> None:
+    import pwd
+
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    where = [sys.executable, "-m", "agent", "config", "path", "--json"]
+    shown = [
+        subprocess.run(where, env=own | more, capture_output=True, text=True, check=True).stdout
+        for more in ({"HOME": ""}, {})
+    ]
+    assert shown[0] == shown[1]
+    assert pwd.getpwuid(os.getuid()).pw_dir in shown[0]
