@@ -160,7 +160,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise click.BadParameter(
-            f"{text!r} is no list of numbers such as 1,2,3", param_hint="--types"
+            f"{text!r} is no list of numbers such as 1,2,3", param_hint="'--types'"
         ) from error
 
 
@@ -172,7 +172,7 @@ def _moment(text: str) -> datetime:
     if moment is None or moment.tzinfo is None:
         raise click.BadParameter(
             f"{text!r} is no time with its offset, such as 2026-02-03T04:00:00Z",
-            param_hint="--start",
+            param_hint="'--start'",
         )
     return moment
 
