@@ -37,8 +37,6 @@ _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
 _SEQUENCE = 6
 """Where the header of a request and of its answer has the number that both share."""
-_TRIES = 2
-"""Times that a packet of an upload is sent: one that a line lost a byte of has no answer."""
 _SILENCES = 20
 """Packets of an upload without an answer after which it ends; two, where it got nowhere between."""
 _REPEATS = 100

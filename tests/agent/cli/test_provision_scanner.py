@@ -14,10 +14,9 @@ import pytest
 
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.listing import Listing, RecordFilter
-from tests.support.provisioning.tray_trial import Trial, slot_of, tray_trial
+from tests.support.provisioning.tray_trial import Trial, tray_trial
 from tests.support.provisioning.typed_bench import TypedBench, typed_bench
 
-SLOTS = [slot_of(number) for number in range(4)]
 pytestmark = pytest.mark.timeout(600)
 
 

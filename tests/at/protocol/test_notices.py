@@ -29,10 +29,6 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     notices.register("%COUNTED", parse_counted)
 
 
-def drained(queue: BoundedQueue[Notice]) -> list[Notice]:
-    return [queue.get() for _ in range(len(queue))]
-
-
 def test_a_notice_is_typed_plain_or_malformed() -> None:
     assert notices.is_known("%COUNTED")
     assert notices.parse("%COUNTED", "%COUNTED: 1", "AT%C=1") == Counted(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -62,9 +61,6 @@ async def on_tcp(_folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]
     finally:
         runner.stop()
         await server.close()
-
-
-Way = Callable[[Path, VirtualOptions], AbstractAsyncContextManager[Modem]]
 
 
 WAYS = {"memory": in_memory, "terminal": on_a_terminal, "tcp": on_tcp}

@@ -13,7 +13,6 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 from tests.support.commands.on_a_terminal import take_terminal
 
@@ -108,19 +107,3 @@ def typed_bench(
         yield bench
     finally:
         bench.close()
-
-
-class Sockets:
-    """Named places into which boards are plugged: links that lead to their ports, or nowhere."""
-
-    def __init__(self, folder: Path, names: list[str]) -> None:
-        folder.mkdir()
-        self.paths = {name: folder / name for name in names}
-
-    def plug(self, name: str, port: Path) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self.paths[name].unlink()
-        self.paths[name].symlink_to(port.resolve() if port.is_symlink() else port)
-
-    def unplug(self, name: str) -> None:
-        self.paths[name].unlink()
