@@ -94,7 +94,7 @@ class CredentialStore(Protocol):
     async def delete(self, tag: int, kind: int) -> None:
         """Delete a credential."""
 
-    async def make_key(self, tag: int, subject: str) -> MadeKey:
+    async def make_key(self, tag: int) -> MadeKey:
         """Make a key in the modem. Raises WrongAnswer when its proof does not hold."""
 
 

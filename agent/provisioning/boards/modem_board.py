@@ -209,9 +209,9 @@ class ModemBoard:
             if refusal.code != _NOT_FOUND:
                 raise
 
-    async def make_key(self, tag: int, subject: str) -> board.MadeKey:
-        """Make a key with a CSR, and check all that can be checked of the answer."""
-        made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
+    async def make_key(self, tag: int) -> board.MadeKey:
+        """Make a key with a CSR for the modem's UUID, and check all that the answer lets check."""
+        made = await self._modem.send(GenerateKey(tag))
         return self._judged(made, tag)
 
     async def judged_key(self, text: str, tag: int) -> board.MadeKey:

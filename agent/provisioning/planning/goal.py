@@ -84,8 +84,6 @@ class Goal(Struct, frozen=True):
     registration: RegistrationMethod = RegistrationMethod.PUBLIC_KEY
     replace: frozenset[tuple[int, int]] = frozenset()
     id_prefix: str = ""
-    subject: str = ""
-    """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
     set_clock: bool = False
     limits: tuple[Limit, ...] = ()
     """What a board must keep before it is written to or registered."""

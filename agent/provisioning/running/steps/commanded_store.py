@@ -64,12 +64,12 @@ class CommandedStore:
         name = _KINDS[CredentialType(kind)]
         await self._carried_out({name: {"content": content, "secTag": tag}})
 
-    async def make_key(self, tag: int, subject: str) -> MadeKey:
+    async def make_key(self, tag: int) -> MadeKey:
         """Have the kit make a key; return it once the kit has signed with it here.
 
         Raises WrongAnswer, ProvisioningFailed.
         """
-        asked: dict[str, JSONValue] = {"attributes": subject, "keyUsage": _KEY_USAGE, "secTag": tag}
+        asked: dict[str, JSONValue] = {"attributes": "", "keyUsage": _KEY_USAGE, "secTag": tag}
         said = await self._carried_out({_REQUEST: asked})
         # The service names it "csr"; "message" was seen, too.
         text = said.get("csr") or said.get("message")

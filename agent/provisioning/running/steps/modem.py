@@ -139,7 +139,7 @@ class CredentialSteps(Struct, frozen=True):
 
     async def _make_modem_key(self) -> tuple[str, str]:
         tag, uuid = self.goal.security_tag, self.ledger.record.uuid
-        make = partial(self.store.make_key, tag, self.goal.subject)
+        make = partial(self.store.make_key, tag)
         made = await self._on_this_board(ProvisioningStep.KEY, str(tag), make)
         if made.uuid not in {"", uuid}:
             raise BoardSwapped(

@@ -102,7 +102,7 @@ async def test_a_key_that_was_made_signs_tokens_and_names_its_device(tmp_path: P
     tray = Tray(tmp_path)
     async with tray.open(tray.locations(1)[0]) as board:
         await board.set_mode(OFFLINE_MODE)
-        made = await board.make_key(TAG, "")
+        made = await board.make_key(TAG)
         assert made.public_pem.startswith("-----BEGIN PUBLIC KEY-----")
         assert made.uuid == (await board.read()).uuid
         assert made.proof.startswith("the request is signed by its own key")

@@ -56,6 +56,6 @@ async def test_a_board_that_is_refused_for_what_it_holds_is_found_by_its_label(
 ) -> None:
     tray = OneUuid(tmp_path)
     async with tray.open(tray.locations(1)[0]) as board:
-        await board.make_key(GOAL.security_tag, "")
+        await board.make_key(GOAL.security_tag)
     async with station_of(standin, tmp_path) as station:
         assert await run(station, tray, 0, "L1") == ("refused", "L1")

@@ -103,10 +103,10 @@ async def test_a_board_that_somebody_else_has_is_recorded_as_busy(
     go_on = asyncio.Event()
 
     class Waits(ModemBoard):
-        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
+        async def make_key(self, tag: int):  # type: ignore[no-untyped-def]
             held.set()
             await go_on.wait()
-            return await super().make_key(tag, subject)
+            return await super().make_key(tag)
 
     async with station_of(standin, tmp_path) as station, tray.open(one) as kit:
 
@@ -195,8 +195,8 @@ class Killed(ModemBoard):
     async def delete(self, tag: int, kind: int) -> None:
         await self._killed(super().delete(tag, kind))
 
-    async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
-        return await self._killed(super().make_key(tag, subject))
+    async def make_key(self, tag: int):  # type: ignore[no-untyped-def]
+        return await self._killed(super().make_key(tag))
 
 
 def flash_writes(tray: Tray) -> int:

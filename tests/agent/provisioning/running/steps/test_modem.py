@@ -84,8 +84,8 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
     [location] = tray.locations(1)
 
     class LosesTheAnswer(ModemBoard):
-        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
-            await super().make_key(tag, subject)
+        async def make_key(self, tag: int):  # type: ignore[no-untyped-def]
+            await super().make_key(tag)
             raise PowerPulled
 
     @asynccontextmanager
@@ -112,8 +112,8 @@ async def test_a_key_that_another_board_signs_for_is_not_taken(
     [location] = tray.locations(1)
 
     class AnswersForAnother(ModemBoard):
-        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
-            return replace(await super().make_key(tag, subject), uuid="another")
+        async def make_key(self, tag: int):  # type: ignore[no-untyped-def]
+            return replace(await super().make_key(tag), uuid="another")
 
     @asynccontextmanager
     async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
