@@ -78,9 +78,10 @@ def _after(mark: str) -> re.Pattern[str]:
 
 
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"
-OUT = r"TX|SENT|SEND(?:ING)?|WRITE|WRITING|WROTE|OUT"
+OUT = r"TX|SENT|SEND(?:ING)?(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OUT"
 IN = (
-    r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
+    r"RX|RECEIVED?(?: (?:RESPONSE|URC)(?: \(\d+\))?)?|RECV|RECEIVING"
+    r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
     r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
 )
 """Words of a direction, as the host sees it."""
@@ -123,7 +124,13 @@ SHAPES = (
     Shape("< / >", _after(r"<\s(?=AT)"), _after(r">\s")),
     Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
     Shape("> AT", _after(rf"(?:>|{RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
-    Shape("-> AT, -> OK", _after(r"-?>\s(?=AT)"), _after(r"-?>"), rest=Rest.RECEIVED),
+    # A mail's quotes, too: of what was sent and received alike.
+    Shape(
+        "-> AT, -> OK",
+        _after(r"(?:-?|>[> ]*)>\s(?=AT)"),
+        _after(r"(?:-?|>[> ]*)>(?!\S)|-?>"),
+        rest=Rest.RECEIVED,
+    ),
     Shape(
         "uart:~$ at AT+X",
         _whole(
@@ -162,7 +169,7 @@ SHAPES = (
 _TIME = r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
 _TIME_OF_LOG = rf"{_TIME}(?:\.(?P<fraction>\d{{1,6}}))?"
 CLOCK = re.compile(
-    r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
+    r"\s*[\[(]?(?:(?:[A-Z][a-z]{2} )?(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
     rf"{_TIME}"
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?"
@@ -174,6 +181,11 @@ Dates begin with the year, or end with it as in Germany and America; hours may b
 
 GitLab names the stream behind it.
 """
+_MARK = (
+    rf"\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"]|AT[<>] "
+    rf"|(?:{OUT}|{IN})\s*: ?b?['\"]?(?:{_BEGINS})"
+)
+"""What stands before what was sent or received, whatever stands before it."""
 LEADS = (
     CLOCK,
     KIT_MARK,
@@ -190,9 +202,9 @@ LEADS = (
         r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: )"
     ),
     re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
+    # Of the Arduino core and of ESPHome for an ESP32: the level, the file or the tag and its line.
     re.compile(
-        r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+"
-        rf"(?=\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"])"
+        r"(?:\[ *(?P<millis>\d{1,10})\])?\[[CDEIVW]+\]\[[\w. -]+:\d+\]:?\s+(?:[\w:~]+\(\): )?"
     ),
     # The port.
     re.compile(r"(?P<bracket>\[)?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)\]):?\s+(?=\S)"),
@@ -228,6 +240,13 @@ LEADS = (
         rf"\s*(?:\d{{1,5}}[.)]\s+|[(\[]\d{{1,5}}[)\]]\s+|\d{{1,5}}(?::|\t)\s*(?={_BEGINS}))"
     ),
     re.compile(rf"\s*[-*•]\s+(?={_BEGINS})"),
+    # Whatever else a logger sets before the mark of a direction: levels, files, names, threads.
+    re.compile(
+        rf"(?>(?!{_MARK}|AT[\s+%#*^&])"
+        r"(?:\[[^\]<>\"]{1,60}\]:?|\([^()<>\"]{1,40}\):?|[\w.:/()-]{1,60}\]?|-|\|)\s+){1,6}"
+        rf"(?={_MARK})",
+        re.IGNORECASE,
+    ),
 )
 
 FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(?: on|,) .*)\s*")

@@ -114,6 +114,36 @@ def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
 
 
 @pytest.mark.parametrize(
+    "lead",
+    [
+        "[  9916][D][modem.cpp:150] send(): {}",
+        "[12:34:56][D][modem:123]: {}",
+        "\x1b[0;36m[12:34:56.250][D][sim800l:062]: {}\x1b[0m",
+        "Sat 2019/11/16 12:00:00 gammu-smsd[123]: {}",
+        "2024/05/06 10:00:00 modem.go:31: {}",
+        "[2024-05-06T10:00:00Z DEBUG modem::at] {}",
+        "2024-05-06 10:00:00,100 [Thread-1] DEBUG com.example.Modem - {}",
+        "2024-05-06 10:00:00.100 | DEBUG    | modem:send:31 - {}",
+        "D/AT      ( 1234): {}",
+    ],
+)
+def test_what_a_logger_sets_before_a_mark_is_no_part_of_it(lead: str) -> None:
+    log = "\n".join(map(lead.format, ("TX: AT+CFUN?", "RX: SARA-R410M", "RX: OK")))
+    lines = read_log(log.encode()).lines
+    assert [(line.side, line.text) for line in lines] == [
+        (SENT, "AT+CFUN?"),
+        (RECEIVED, "SARA-R410M"),
+        (RECEIVED, "OK"),
+    ]
+
+
+@pytest.mark.parametrize("lead", ["[  9916][V][modem.h:7] loop(): ", "[12:34:56][D][modem:123]: "])
+def test_the_level_and_the_file_before_a_line_without_a_mark_are_no_part_of_it(lead: str) -> None:
+    lines = read_log(f"{lead}AT+CGMM\n{lead}SARA-R410M\n{lead}OK\n".encode()).lines
+    assert [line.text for line in lines] == ["AT+CGMM", "SARA-R410M", "OK"]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Command: {}, Response: +CFUN: 1 OK",

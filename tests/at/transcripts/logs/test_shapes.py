@@ -52,6 +52,7 @@ MARKED = {
     ),
     "> for both": log_of("> {}", "> {}"),
     "quoted again and again": log_of("> > > {}", "> > > {}"),
+    "quoted without blanks": log_of(">>> {}", ">>> {}"),
     "fenced": f"```text\n{log_of('{}', '{}')}```\n",
     "[AT+X] / {+X}": log_of("[{}]", "{{{}}}"),
     "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
