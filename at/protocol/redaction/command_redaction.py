@@ -16,9 +16,11 @@ from at.protocol.redaction.secret_parameters import (
     NOT_DAMAGED,
     QUERY,
     SET,
+    TELLING,
     Hidden,
     Parameter,
     Rule,
+    rule_of,
 )
 
 MARKER = re.compile(r"\{redacted:([a-z-]+)(?::([0-9]{1,9}))?\}")
@@ -99,7 +101,8 @@ def _names() -> re.Pattern[str]:
     names = sorted({*SET, *ANSWER}, key=len, reverse=True)
     spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
     return re.compile(
-        rf"(?=[+%#^$*;A])(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
+        rf"(?=[+%#^$*;A])(?P<prefix>AT[ \t]*|;)?"
+        rf"(?P<name>{spelled}|(?P<telling>{TELLING}))(?![A-Za-z0-9_])[ \t]*",
         re.IGNORECASE | re.ASCII,
     )
 
@@ -214,10 +217,10 @@ def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
     """Return what is shown of the text behind a name, and where what it replaces ends."""
     name = re.sub(r"[ \t]", "", match["name"]).upper()
     at, sign = match.end(), text[match.end() : match.end() + 1]
-    if sign == "=" and name in SET:
+    if sign == "=" and (name in SET or match["telling"]):
         if test := _TEST_FORM.match(text, at):
             return test.group(), test.end()
-        return _parameters_shown(text, at, SET[name], closer, ";")
+        return _parameters_shown(text, at, rule_of(name), closer, ";")
     if match["prefix"] and name in SET:
         if read := _READ_FORM.match(text, at):
             return read.group(), read.end()

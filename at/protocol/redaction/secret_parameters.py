@@ -45,7 +45,15 @@ _HARMLESS_APDU = re.compile(
     r"|a404[0-9a-f]{4}a0[0-9a-f]{0,32})"
 )
 _PUBLIC_CONTENT = "-----BEGIN "
-_PUBLIC_TLS_SETTINGS = frozenset({"cacert", "clientcert", "clientkey", "ciphersuite"})
+_PUBLIC_SETTINGS = frozenset(
+    {
+        *("cacert", "clientcert", "clientkey", "ciphersuite", "sslversion", "ctxindex", "protocol"),
+        *("apn", "cid", "contype", "conid", "srvtype", "contextid", "keeptime", "clientid", "qos"),
+        *("filetype", "transmode", "timeout", "content", "bodylen", "headerlen", "cleanss"),
+    }
+)
+"""Settings of many makers, in small letters, that hold no secret."""
+_PIN_OR_PUK = re.compile(r"[0-9]{4,8}", re.ASCII)
 
 
 def _places(most: int, hidden: Hidden, *, texts: Sequence[int] = ()) -> Rule:
@@ -126,14 +134,16 @@ def _carrier(given: Sequence[Parameter]) -> Hidden:
     return {index: name for index, name in rule(given).items() if index}
 
 
-def _setting(given: Sequence[Parameter]) -> Hidden:
-    """<name>,<value>...: what is set stands first; a short number is no login."""
-    return {index: name for index, name in _texts("value")(given).items() if index}
+def _setting(at: int = 0) -> Rule:
+    """Return the rule of <name>,<value>...: the name stands at `at`; a short number is no login."""
 
+    def rule(given: Sequence[Parameter]) -> Hidden:
+        if len(given) > at + 1 and given[at].text.lower() in _PUBLIC_SETTINGS:
+            return {}
+        named = len(given) > at + 1 or at == 0
+        return {i: name for i, name in _texts("value")(given).items() if i != at or not named}
 
-def _tls_setting(given: Sequence[Parameter]) -> Hidden:
-    """+QSSLCFG=<name>,<context>,<value>...: a key of "psk", or a name of a file or of ciphers."""
-    return {} if given[0].text.lower() in _PUBLIC_TLS_SETTINGS else _setting(given)
+    return rule
 
 
 def _read(rule: Rule) -> Rule:
@@ -173,6 +183,10 @@ def _apdu_answer(given: Sequence[Parameter]) -> Hidden | None:
 def _pin_retries(given: Sequence[Parameter]) -> Hidden:
     """+CPINR=<code>: the name of a code, unless someone gave the code itself."""
     return {i: "pin" for i, item in enumerate(given) if not _SIM_CODE.fullmatch(item.text)}
+
+
+def _pins(given: Sequence[Parameter]) -> Hidden:
+    return {i: "pin" for i, item in enumerate(given) if item.quoted or _PIN_OR_PUK.match(item.text)}
 
 
 def _all(name: str) -> Callable[[Sequence[Parameter]], Hidden]:
@@ -243,27 +257,38 @@ _OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "^CARDLOCK": _places(3, {0: "pin"}),
     "#DWCFG": _places(9, {2: "value"}, texts=(0,)),
     # What is set stands before its value: a login, or an address and the like.
-    "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),
-    "+QHTTPCFG": _setting,
-    "+QMTCFG": _setting,
-    "+QSMTPCFG": _setting,
-    "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
-    "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
-    "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
+    "+QFTPCFG": _setting(),
+    "+QHTTPCFG": _setting(),
+    "+QMTCFG": _setting(),
+    "+QSMTPCFG": _setting(),
+    "+SMCONF": _setting(),
+    "+SHCONF": _setting(),
+    "+HTTPPARA": _setting(),
+    "+SAPBR": _setting(2),
     "+UPSD": _places(3, {2: "value"}),
     "+UHTTP": _places(4, {2: "value", 3: "value"}),
     "+UFTP": _places(3, {1: "value", 2: "value"}),
     "+USECPRF": _places(4, {2: "value", 3: "value"}),
     "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
+    "+UMQTTSN": _places(5, dict.fromkeys(range(1, 5), "value")),
     "+UWSC": _places(4, {2: "value", 3: "value"}),
     "+UWSSW": _places(3, {1: "password"}),
-    "+USMTP": _setting,
-    "^SICS": _places(3, {2: "value"}, texts=(1,)),
-    "^SISS": _places(3, {2: "value"}, texts=(1,)),
+    "+USMTP": _setting(),
+    "^SICS": _setting(1),
+    "^SISS": _setting(1),
     "+SHAHEAD": _places(2, {1: "value"}, texts=(0,)),
     "+SHPARA": _places(2, {1: "value"}, texts=(0,)),
-    "+QLWCFG": _setting,
-    "+QSSLCFG": _tls_setting,
+    "+QLWCFG": _setting(),
+    "+QSSLCFG": _setting(),
+    "+CSSLCFG": _setting(),
+    "+QIOTCFG": _setting(),
+    "%MQTTCFG": _setting(),
+    "%CERTCFG": _setting(),
+    "%PDNSET": _places(8, dict.fromkeys(range(3, 8), "value"), texts=(1, 2)),
+    "+QLWCONFIG": _places(12, {7: "psk-identity", 8: "key"}, texts=(1, 3, 5)),
+    "+QSECSWT": _texts("key"),
+    "+SQNSPCFG": _places(14, {7: "key", 8: "psk-identity"}, texts=(2,)),
+    "+CWSTARTSMART": _texts("password"),
 }
 """Of modems that `modem import` reads logs of, too."""
 
@@ -325,6 +350,18 @@ SET: Mapping[str, Rule] = {
     **_OF_OTHER_MAKERS,
 }
 """Name of a command -> the rule of its set form."""
+
+TELLING = (
+    r"[+%#^$*][A-Z]{0,14}?(?:PASS(?:W|WD|WORD)?|PS?WD|PSK(?:HEX|ID)?|AUTH[A-Z]{0,6}|SECRET"
+    r"|(?<!PUBLIC)(?<!ACCESS)KEY(?:REPLY)?|PINS?[12]?)(?=[ \t]*=)"
+)
+"""The name of a command that tells by itself that what it sets is secret."""
+
+
+def rule_of(name: str) -> Rule:
+    """Return the rule of a command's set form: its own, or that of a name that tells."""
+    return SET.get(name) or (_pins if name.rstrip("S12").endswith("PIN") else _texts("password"))
+
 
 NOT_DAMAGED = frozenset(
     {

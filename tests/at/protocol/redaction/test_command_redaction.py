@@ -102,6 +102,15 @@ def _parameters(shown: str, name: str) -> list[str]:
             "AT%CMNG=0,7,2,'-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----'\nOK",
             "AT%CMNG=0,7,2,{redacted:key}\nOK",
         ),
+        # A name that no row has, and that tells by itself.
+        ('AT+EMAILPWD="canary"', 'AT+EMAILPWD="{redacted:password}"'),
+        (
+            'AT$NWQMIAUTH=1,1,"me","pw"',
+            'AT$NWQMIAUTH=1,1,"{redacted:password}","{redacted:password}"',
+        ),
+        ('AT#WLKEY=1,"canary",5', 'AT#WLKEY=1,"{redacted:password}",5'),
+        ("AT+ENTERPIN=1,4711", "AT+ENTERPIN=1,{redacted:pin}"),
+        ('AT+CIPSSLCPSK=0,"c0ff"', 'AT+CIPSSLCPSK=0,"{redacted:password}"'),
         # Quoted in a message: what follows stays.
         (
             "sent `AT+CPIN=12`, yet line 3 has `AT+CPIN=13`",
@@ -119,6 +128,17 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
     [
         "AT+CPIN?",
         "AT+CPIN=?",
+        "AT%CLOUDACCESSKEY",
+        "AT+CIPPING=4",
+        "AT+BYPASS=1",
+        "AT+GPIOPIN=1,27",
+        'AT^SICS=0,"apn","internet"',
+        'AT^SISS=0,"srvType","Socket"',
+        'AT^SICS=0,"conType","GPRS0"',
+        'AT+SAPBR=3,1,"APN","internet"',
+        'AT+SMCONF="KEEPTIME",60',
+        'AT+CSSLCFG="sslversion",0,4',
+        'AT+CSSLCFG="cacert",0,"ca.pem"',
         "+CPIN: SIM PIN",
         'AT+CPINR="SIM PIN"',
         '+CPINR: "SIM PIN",3',
