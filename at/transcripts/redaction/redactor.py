@@ -16,7 +16,8 @@ from at.protocol.line.answer_or_notice import (
     owner_of,
 )
 from at.protocol.line.items import final_result
-from at.protocol.redaction.command_redaction import without_secrets
+from at.protocol.redaction.command_redaction import without_secrets_as_it_stands
+from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 from at.protocol.redaction.secret_parameters import ANSWER, SET
 from at.transcripts.redaction.identity import IdentityRedactor
 
@@ -35,22 +36,48 @@ _HEADER = re.compile(
     r"|(?:digest|token|aws4-hmac-sha256) +)|cookie\"?\s*:\s*\"?)(?(word)[^\s\"]+|[^\r\n]+)"
 )
 """A header that opens something; what is no one word is hidden to the end of its line."""
+
+
+def _spelt(words: str) -> str:
+    """Return the pattern of words as text and as the bytes of UTF-8 that a line of a port has."""
+    both = {*words.split(), *(word.encode().decode("latin-1") for word in words.split())}
+    return "|".join(map(re.escape, sorted(both)))
+
+
+_PASSWORD_ABROAD = _spelt(
+    "kennwort contraseña senha wachtwoord lösenord heslo hasło salasana passord adgangskode parola"
+    " пароль Пароль 密码 密碼 パスワード 비밀번호"
+)
+_COLON = _spelt("\uff1a : =")  # the first is the colon of Chinese and Japanese
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    r"(?ai)(?<![a-z0-9])(pass(?:wor[dt]|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
-    r"|kennwort|mot de passe|contrase\S{1,2}a|(?<=\")private_?key(?=\"\s*:)"
-    r"|secret(?:_access)?(?:[ _]key)?|(?:\w{0,24}api|project|shared ?access)[ _-]?key"
+    r"(?ai)(?<![a-z0-9])([a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk)"
+    r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
+    rf"|mot de passe|{_PASSWORD_ABROAD}|(?<=\")private_?key(?=\"\s*:)"
+    r"|secret(?:_access)?(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
     r"|x-[\w-]{1,24}-(?:key|token)"
     r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
+    r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})"
     r"|(?<=[?&])[\w-]*(?:token|sig|signature|key))"
-    r"(\"?\s*[:=]\s*| +(?=[\"'])|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
-    r"(?>([\"'])?)(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
+    rf"((?: eingeben| for [\w.@-]+)?(?:\[\d*\]|[\"'])?\s*(?:{_COLON})\s*| +(?=[\"'])"
+    r"|[\"'](?:\s*,\s*\d{1,3}){0,2}\s*,\s*(?=[\"'])|>(?=[^<>\s]+</)"  # AT's settings; XML
+    r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
+    r"(?>([\"'])?)(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&<]+)"
 )
-_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "kennwort", "contrase")
+_PASSWORD_WORDS = re.compile(
+    rf"pass|pwd|psk|secret|key|token|sig|{_PASSWORD_ABROAD}", re.IGNORECASE | re.ASCII
+)
+_PIN_WORDS = _spelt("ПИН пин")
+_CODE_ABROAD = _spelt("код コード 码 碼")
 _PIN = re.compile(
-    r"(?ai)(?<![a-z0-9])((?:pin|puk)[12]?(?:[ _]?code)?(?: is)?[\"']?[ \t:=,]{1,3}[\"'(]?)"
-    r"[0-9]{4,8}(?![\w.-])"
+    rf"(?ai)(?:(?<![a-z0-9])|(?<=sim)|(?<=enter))((?:pin|puk|{_PIN_WORDS})(?:number)?[12]?"
+    rf"(?:[ _-]?(?:code|kod[ei]?|koodi|{_CODE_ABROAD}))?(?: is| to| eingeben| string)?"
+    rf"[\"']?(?:[ \t,>(]|{_COLON}){{1,3}}(?:string:)?[\"'(]?"
+    r"|\bsimunlock\([\"']?|\bumbim\b[^\r\n]{0,60}?\bunlock +"
+    r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -p +)"
+    r"[0-9]{4,8}(?:,[0-9]{4,8})*(?![\w.-])"
 )
+_PIN_NAMES = re.compile(rf"pin|puk|unlock|-cm |{_PIN_WORDS}", re.IGNORECASE | re.ASCII)
 # What a shell of Zephyr stores, or is told to use.
 _STORED = re.compile(
     r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
@@ -59,9 +86,19 @@ _STORED = re.compile(
 # What a host gives a program: as an option, a setting, or in words.
 _GIVEN = re.compile(
     r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|psk|secret|token|api-?key) +"
-    r"|\bgsm\.password +|\bwith password +|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
+    r"|\bgsm\.password +|\bwith (?:password|passphrase|psk) +|\bwpa_passphrase +\S+ +"
+    r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
+    r"|\b(?:passwor[dt]|passwd|passphrase|psk set) +(?=\S*\d)(?=\S*[a-z])(?=[^\s:()]{6})"
+    r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
     r"[^\s{-][^\s,;]*"
 )
+_IN_PLACE = re.compile(
+    r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
+    r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -s +\S+ +(?!-)"
+    r"|\b(?:wifi\.begin|wlan\.connect|gprsconnect)\([^,()]*, *)"
+    r"(?!\{)[^\r\n)]+?(?=$|[\r\n)]| -)"
+)
+"""Programs and libraries that take a login without a name for it, behind a network or an APN."""
 _SHORT_OPTION = re.compile(r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)-u +[^\s:]+:)[^\s{-]\S*", re.ASCII)
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
 _PROFILE = re.compile(r"(?a)(\brequest[GS]etProfile\[[^\]]*\] [^/\s]*/)(?!//\d)\S*(?=/\d)")
@@ -102,17 +139,23 @@ class Redactor:
 
 def without_logged_secrets(text: str) -> str:
     """Return a line of a log without the secrets of commands and answers, and those it names."""
-    text = without_secrets(text)
+    return cleaned_in_each_spelling(text, _without_named)
+
+
+def _without_named(text: str) -> str:
+    text = without_secrets_as_it_stands(text)
     lowered = text.lower()
     if "uthorization" in lowered or "cookie" in lowered:
         text = _HEADER.sub(r"\1{redacted:token}", text)
-    if any(word in lowered for word in _PASSWORD_WORDS):
+    if _PASSWORD_WORDS.search(text):
         text = _PASSWORD.sub(r"\1\2\3{redacted:password}", text)
         text = _STORED.sub(r"\1{redacted:password}", text)
         text = _GIVEN.sub(r"\1{redacted:password}", text)
     if " -P " in text or " -u " in text:
         text = _SHORT_OPTION.sub(r"\1{redacted:password}", text)
-    if "pin" in lowered or "puk" in lowered:
+    if "connect" in lowered or "-cm" in lowered or "-dial" in lowered or "wifi.begin" in lowered:
+        text = _IN_PLACE.sub(r"\1{redacted:password}", text)
+    if _PIN_NAMES.search(text):
         text = _PIN.sub(r"\1{redacted:pin}", text)
     if "etProfile[" in text:
         text = _PROFILE.sub(r"\1{redacted:password}", text)
