@@ -11,6 +11,7 @@ from tests.support.modem.secret_spellings import CANARY as SPELLED_SECRET
 from tests.support.modem.secret_spellings import spelled
 
 CANARY = "c0ffee5ec2e7"
+LOG = "[00:00:07.250,000] <inf> app: up"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7
 
 
@@ -171,6 +172,21 @@ def test_a_certificate_that_a_log_prints_line_by_line_is_hidden() -> None:
     cleaned = [redactor.clean(f"app: {line}\r\n".encode()) for line in lines]
     assert cleaned[1:3] == [b"app: {redacted:certificate}\r\n"] * 2
     assert cleaned[4] == b"app: VEVTVEVTVEVTVEVT\r\n"
+
+
+@pytest.mark.parametrize("begin", ["-----BEGIN EC PRIVATE KEY-----", "-----BEGIN EC PRIV", "lost"])
+@pytest.mark.parametrize(
+    "lead", ["{}", '"{}\\n"', "  '{}',", "2026-02-10\t{}\tDEBUG", "\x1b[32m{}\x1b[0m", "{}" + LOG]
+)
+def test_a_key_of_which_parts_were_lost_or_set_in_other_text_is_hidden(
+    begin: str, lead: str
+) -> None:
+    redactor = Redactor()
+    key = ["MHcCAQEEIB" + CANARY * 4, "qGSM49" + CANARY * 4, f"c{CANARY}=="]
+    cleaned = [redactor.clean(f"{lead.format(line)}\r\n".encode()) for line in (begin, *key)]
+    assert CANARY not in b"".join(cleaned).decode()
+    assert redactor.clean(b"OK\r\n") == b"OK\r\n"
+    assert redactor.clean(b"ReleaseOfTheFirmware\r\n") == b"ReleaseOfTheFirmware\r\n"
 
 
 def test_a_key_that_a_log_prints_line_by_line_is_hidden() -> None:
