@@ -15,7 +15,9 @@ MIN_LENGTH = 4
 # A text without any of these has no such shape, which is sooner seen.
 _SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", "://", " PRIVATE KEY-----")
 _SHAPES = (
-    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
+    # A JWT, whole or cut; a word is looked at once, from its beginning.
+    r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*eyJ[A-Za-z0-9_-]{8})(?>[A-Za-z0-9_-]+)\.[A-Za-z0-9_-]*"
+    r"(?:\.[A-Za-z0-9_-]*)?"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|\boat_[A-Za-z0-9_-]+"

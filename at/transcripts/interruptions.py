@@ -8,7 +8,7 @@ import re
 from at.protocol.dialect import PROMPTS
 
 _LOG = re.compile(
-    rb"(?:\x1b\[[0-9;]*m)*\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> [^\r\n]*\r*\n?"
+    rb"(?:\x1b\[[0-9;]{0,12}m){0,4}\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> [^\r\n]*\r*\n?"
 )
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 

@@ -109,7 +109,9 @@ _IN_PLACE = re.compile(
 """Programs and libraries that take a login without a name for it, behind a network or an APN."""
 _SHORT_OPTION = re.compile(r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)-u +[^\s:]+:)[^\s{-]\S*", re.ASCII)
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
-_PROFILE = re.compile(r"(?a)(\brequest[GS]etProfile\[[^\]]*\] [^/\s]*/)(?!//\d)\S*(?=/\d)")
+_PROFILE = re.compile(
+    r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
+)
 """As Quectel's connection manager logs the APN, its user, its password and more."""
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")

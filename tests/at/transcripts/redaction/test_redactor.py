@@ -159,6 +159,13 @@ def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
     assert Redactor().clean(said.encode()) == said.encode()
 
 
+@pytest.mark.parametrize("what", ["\x1b[0m", "requestSetProfile["])
+def test_what_may_begin_a_log_line_is_looked_at_once(what: str) -> None:
+    """By the square of their number these would take minutes, beyond the limit of a test."""
+    line = what.encode() * 100_000
+    assert Redactor(identity=True).clean_answer(line) == line
+
+
 def test_what_is_no_secret_stays() -> None:
     listed = b'%CMNG: 7,3,"' + b"A" * 64 + b'"'
     assert Redactor().clean(listed) == listed
