@@ -259,7 +259,13 @@ def discard_output(stream: TextIO | None = None) -> None:
 
 def say(text: str = "") -> None:
     """Write a line for people on standard output; control characters are made visible."""
-    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.write(_for_people(text, sys.stdout))
+
+
+def _for_people(text: str, stream: TextIO) -> str:
+    from agent.cli.framework.terminal import folded  # `--help` of a command must not pay for it
+
+    return folded(printable(text), stream) + "\n"
 
 
 def emit_or_say(session: Session, value: object, *lines: str) -> None:
@@ -277,7 +283,7 @@ def note(text: str) -> None:
     Where nobody can read it, nothing else ends for that.
     """
     try:
-        sys.stderr.write(printable(redact(text)) + "\n")
+        sys.stderr.write(_for_people(redact(text), sys.stderr))
         sys.stderr.flush()
     except OSError:
         discard_output(sys.stderr)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from agent.cli.framework.safe_text import drawing, printable
-from agent.cli.framework.terminal import colours, wrapped
+from agent.cli.framework.terminal import colours, folded, wrapped
 from agent.redact import redact
 
 _INDENT = " " * 11
@@ -31,7 +31,7 @@ def log_to_stderr(verbosity: int) -> None:
     """Send the log of this process to standard error; `verbosity` is the number of -v."""
     handler = logging.StreamHandler()
     plain = "cellagent: %(message)s" if verbosity == 0 else "%(levelname)s %(name)s: %(message)s"
-    handler.setFormatter(RedactingFormatter(plain))
+    handler.setFormatter(_Folded(plain))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
@@ -99,6 +99,12 @@ class _Unhindered(logging.StreamHandler[TextIO]):
         while self._lines and takes_more(sys.stderr, wait_s):
             self.stream.write(self._lines.popleft())
             self.stream.flush()
+
+
+class _Folded(RedactingFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message in lines that fit the terminal."""
+        return folded(super().format(record), sys.stderr)
 
 
 class _ForPeople(RedactingFormatter):

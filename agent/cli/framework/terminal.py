@@ -39,6 +39,24 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
     return [line.replace(_BLANK, " ") for line in lines]
 
 
+def folded(text: str, stream: TextIO) -> str:
+    """Return `text` in lines that fit the terminal of `stream`; where that is none, as it is.
+
+    What goes on in a further line stands below the last of the columns with which the line began.
+    """
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = text.split("\n")
+    return "\n".join(line if len(line) <= width else _in_lines(line, width) for line in lines)
+
+
+def _in_lines(line: str, width: int) -> str:
+    columns = [gap.end() for gap in re.finditer(r" {2,}(?=\S)", line[: width // 2])]
+    at = columns[-1] if columns else 0
+    return "\n".join(wrapped(line[at:], width, line[:at], " " * at))
+
+
 def draws(stream: TextIO) -> bool:
     """Return whether a table is drawn there: on a terminal, where the extra `terminal` is."""
     return stream.isatty() and find_spec("rich") is not None
@@ -69,7 +87,8 @@ def marked(line: str) -> str:
 
 def say_marked(*lines: str) -> None:
     """Write lines for people on standard output, with the marks they begin with in colour."""
-    drawing(sys.stdout).write("".join(f"{marked(line)}\n" for line in lines))
+    shown = (marked(folded(line, sys.stdout)) for line in lines)
+    drawing(sys.stdout).write("".join(f"{line}\n" for line in shown))
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:

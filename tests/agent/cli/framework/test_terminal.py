@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cli.framework.terminal import InputLines, TableWriter, bar, progress_bar
+from agent.cli.framework.terminal import InputLines, TableWriter, bar, folded, progress_bar
 from tests.support.commands.on_a_terminal import on_a_terminal
 
 
@@ -33,6 +34,58 @@ def test_a_progress_bar_fits_the_terminal_and_is_full_only_at_the_end(
     line = progress_bar(what, done, total)
     assert ("[########################] 100 %" in line) is (done == total)
     assert len(progress_bar(what, done, total)) <= 79
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["  try: the time of a network; else", "  AT+CCLK=TIME sets it"],
+        ["ok  files     config.toml, secrets.toml,", "              state of it"],
+        ["there is no key yet:", "`cellagent config set api_key` asks"],
+        ["  3. key   /a/path/that/is/longer/than/the/line/is"],
+        ["a line", "", "as it was given,  in columns", ""],
+    ],
+)
+def test_a_line_for_people_is_broken_between_words_below_its_last_column(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    whole = "\n".join(lines) if "" in lines else " ".join([lines[0], *map(str.strip, lines[1:])])
+    assert folded(whole, _Terminal()) == "\n".join(lines)
+    assert folded(whole, io.StringIO()) == whole
+
+
+@given(
+    text=st.lists(st.sampled_from(["a", "word", "`cellagent ports`", "/a/path", "  ", "\n"])),
+    width=st.integers(4, 60),
+)
+def test_what_is_broken_into_lines_says_the_same_in_the_same_order(
+    text: list[str], width: int
+) -> None:
+    line = " ".join(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        shown = folded(line, _Terminal())
+    assert shown.split() == line.split()
+    assert line.count("`cellagent ports`") == shown.count("`cellagent ports`")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+def test_no_word_of_a_message_is_cut_by_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    begin = "from agent.cli.framework import command, logs; import logging; logs.log_to_stderr(0)"
+    text = "what the boards attest is not checked: the key `cellagent config show` has none of it"
+    for call in (f"command.say({text!r})", f"command.note({text!r})", f"logging.warning({text!r})"):
+        code, written = on_a_terminal("-c", f"{begin}\n{call}")
+        lines = written.decode().split("\r\n")
+        assert (code, len(lines)) == (0, 3)
+        assert max(map(len, lines)) <= 80
+        assert " ".join(lines).removeprefix("cellagent: ").strip() == text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
