@@ -136,6 +136,11 @@ class Cloud:
     on_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Called when the stand-in stops: workers end here."""
     _transient: dict[type, object] = field(default_factory=dict)
+    _of_tables: dict[type, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Have what is made of the tables made anew where they are rolled back."""
+        self.store.on_roll_back = self._of_tables.clear
 
     async def close(self) -> None:
         """Stop the workers, and close the file."""
@@ -150,11 +155,11 @@ class Cloud:
 
     def transient(self, kind: type[T], make: Callable[[], T]) -> T:
         """Return the one object of a type that ends with the process: a worker, a cache, faults."""
-        found = self._transient.get(kind)
-        if found is None:
-            found = self._transient[kind] = make()
-        assert isinstance(found, kind)
-        return found
+        return _the_one(self._transient, kind, make)
+
+    def of_tables(self, kind: type[T], make: Callable[[], T]) -> T:
+        """Return the one object of a type that keeps in memory what is in the tables."""
+        return _the_one(self._of_tables, kind, make)
 
     @property
     def team_id(self) -> str:
@@ -168,6 +173,14 @@ class Cloud:
     def put_project(self, record: ProjectRecord) -> None:
         """Store a project."""
         self.table(PROJECTS).put(f"{record.organization}/{record.slug}", record)
+
+
+def _the_one(kept: dict[type, object], kind: type[T], make: Callable[[], T]) -> T:
+    found = kept.get(kind)
+    if found is None:
+        found = kept[kind] = make()
+    assert isinstance(found, kind)
+    return found
 
 
 def secret(prefix: str) -> str:

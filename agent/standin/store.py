@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -50,11 +50,20 @@ class Table(Generic[T]):
     A record that is changed in place must be put again: only what is put reaches the file.
     """
 
-    def __init__(self, name: str, changed: dict[str, AnyTable], rows: dict[str, T]) -> None:
-        self._rows = rows
+    def __init__(self, name: str, of: type[T], changed: dict[str, AnyTable]) -> None:
+        self._rows: dict[str, T] = {}
         self._name = name
+        self._type = of
         self._changed = changed
         self.dirty: dict[str, None] = {}  # in the order of the puts
+
+    def load(self, rows: Mapping[str, object]) -> None:
+        """Take the plain values of the file in place of what is here. Raises ValidationError."""
+        self._rows = {
+            key: cast("T", None) if value is None else msgspec.convert(value, self._type)
+            for key, value in rows.items()
+        }
+        self.dirty.clear()
 
     def get(self, key: str) -> T | None:
         """Return the record, or None."""
@@ -118,6 +127,8 @@ class Store:
         """Plain values of the file, by table, until the table is opened with its type."""
         self._changed: dict[str, AnyTable] = {}
         """The tables that changed since the last commit: most requests change none."""
+        self.on_roll_back: Callable[[], None] = lambda: None
+        """Called when the tables hold other records than before: what was made of them is stale."""
         self._connection: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
@@ -130,29 +141,40 @@ class Store:
         name = name or of.name
         found: Table[T] | None = self._tables.get(name)
         if found is None:
-            rows = {
-                key: None if value is None else msgspec.convert(value, of.type)
-                for key, value in self._loaded.get(name, {}).items()
-            }
+            found = Table(name, of.type, self._changed)
+            found.load(self._loaded.get(name, {}))
             self._loaded.pop(name, None)
-            found = self._tables[name] = Table(name, self._changed, rows)
+            self._tables[name] = found
         return found
 
     def commit(self) -> None:
         """Write what changed since the last commit; without a file, only clear the marks.
 
-        Raises sqlite3.Error if the file cannot be written: the marks stay, and the next commit
-        tries everything again.
+        Raises sqlite3.Error if the file cannot be written: the tables are again what it holds, and
+        `on_roll_back` was called. Who is told of a failure may send the same again.
         """
         if not self._changed:
             return
         if self._connection is not None:
-            with self._connection as connection:
-                for name, table in self._changed.items():
-                    _write(connection, name, table)
+            try:
+                with self._connection as connection:
+                    for name, table in self._changed.items():
+                        _write(connection, name, table)
+            except sqlite3.Error:
+                self._roll_back(self._connection)
+                raise
         for table in self._changed.values():
             table.dirty.clear()
         self._changed.clear()
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        for name, table in self._changed.items():
+            rows = connection.execute(
+                "SELECT key, value FROM rows WHERE name = ? ORDER BY rowid", (name,)
+            )
+            table.load({key: msgspec.msgpack.decode(value) for key, value in rows})
+        self._changed.clear()
+        self.on_roll_back()
 
     def close(self) -> None:
         """Write what is left and close the file."""

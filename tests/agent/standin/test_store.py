@@ -19,9 +19,15 @@ from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
 from agent.standin.store import Store, make_private
-from tests.support.cloud.observability import an_event, push_chunk, with_project_key, with_token
-from tests.support.cloud.standin import running_standin, serve
-from tests.support.dumps.sdk_bytes import event_message, single, trace
+from tests.support.cloud.observability import (
+    an_event,
+    problems,
+    push_chunk,
+    with_project_key,
+    with_token,
+)
+from tests.support.cloud.standin import StandIn, running_standin, serve
+from tests.support.dumps.sdk_bytes import chunks, event_message, single, trace
 
 
 @pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
@@ -46,26 +52,51 @@ def test_two_stand_ins_do_not_share_a_state_file(tmp_path: Path) -> None:
     assert serve("--state", str(state), "--", "true").returncode == 0
 
 
+def fill(standin: StandIn) -> sqlite3.Connection:
+    """Let the state file of a stand-in grow no more; a larger `max_page_count` makes room again."""
+    connection = standin.cloud.store._connection
+    assert connection is not None
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count={pages}")
+    return connection
+
+
+ROOM = "PRAGMA max_page_count=1000000"
+
+
 async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: Path) -> None:
+    many = [an_event(user_info={"text": "x" * 1000}) for _ in range(200)]
     async with running_standin(tmp_path, state=tmp_path / "cloud.sqlite") as standin:
-        connection = standin.cloud.store._connection
-        assert connection is not None
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count={pages}")
-        many = [an_event(user_info={"text": "x" * 1000}) for _ in range(200)]
+        key = standin.bearer("api_key")
+        assert (await standin.client.get("/v1/devices", headers=key)).status_code == 200
+        connection = fill(standin)
         full = await with_project_key(standin)("POST", "/api/v0/events", json=many)
         assert full.status_code == 507
         assert "state file" in full.json()["error"]["message"]
-        answer = await standin.client.get("/v1/devices", headers=standin.bearer("control_token"))
-        assert answer.status_code == 401
-        connection.execute("PRAGMA max_page_count=1000000")
-        one = await with_project_key(standin)("POST", "/api/v0/events", json=[an_event()])
-        assert one.status_code == 202
-        kept = len(Project(standin.cloud, "acme", "kits").table(EVENTS))
-    # What could not be written then was written with the next change.
+        assert (await standin.client.get("/v1/devices", headers=key)).status_code == 200
+        connection.execute(ROOM)
+        again = await with_project_key(standin)("POST", "/api/v0/events", json=many)
+        assert again.status_code == 202
+        assert len(Project(standin.cloud, "acme", "kits").table(EVENTS)) == len(many)
     cloud = open_cloud(tmp_path / "cloud.sqlite")
     with contextlib.closing(cloud.store):
-        assert len(Project(cloud, "acme", "kits").table(EVENTS)) == kept
+        assert len(Project(cloud, "acme", "kits").table(EVENTS)) == len(many)
+
+
+async def test_what_a_full_disk_refused_is_known_nowhere(tmp_path: Path) -> None:
+    """Neither the devices of the first request nor half of a message, which memory holds, too."""
+    first, rest = chunks(event_message(trace("kit-1") | {4: {"text": "x" * 9000}}), 5000)
+    async with running_standin(tmp_path, state=tmp_path / "cloud.sqlite") as standin:
+        key, connection = standin.bearer("api_key"), fill(standin)
+        assert (await standin.client.get("/v1/devices", headers=key)).status_code == 507
+        assert (await push_chunk(standin, first)).status_code == 507
+        connection.execute(ROOM)
+        devices = await standin.client.get("/v1/devices", headers=key)
+        assert devices.json()["total"] > 0
+        for chunk in (first, rest):
+            assert (await push_chunk(standin, chunk)).status_code == 202
+        assert await problems(standin) == []
+        assert len(await with_token(standin).data("~/traces")) == 1
 
 
 async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ class _Pending(set[str]):
 def _pending(cloud: Cloud) -> _Pending:
     """Return the ids of the requests that are not done; collected once, after a start."""
     rows = cloud.table(REQUESTS).items
-    return cloud.transient(
+    return cloud.of_tables(
         _Pending, lambda: _Pending(key for key, row in rows() if not row.has_ended)
     )
 

@@ -172,7 +172,7 @@ class Registry:
 
 def registry(cloud: Cloud) -> Registry:
     """Return the one registry of a cloud."""
-    return cloud.transient(Registry, lambda: Registry(cloud))
+    return cloud.of_tables(Registry, lambda: Registry(cloud))
 
 
 def services(device: Device) -> dict[str, Service]:

@@ -174,4 +174,4 @@ class StoredReassembler:
 
 def reassembler_of(cloud: Cloud) -> StoredReassembler:
     """Return the reassembler of a stand-in, created with its first chunk."""
-    return cloud.transient(StoredReassembler, lambda: StoredReassembler(cloud))
+    return cloud.of_tables(StoredReassembler, lambda: StoredReassembler(cloud))
