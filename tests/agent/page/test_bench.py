@@ -15,12 +15,13 @@ from typing import Any
 import httpx
 import pytest
 
+from agent.page import bench_feed
 from agent.page.bench import bench_view
 from agent.page.bench_feed import LedgerFeed, Records, RunningBench
 from agent.page.report import numbers, report_view, runs_csv
 from agent.page.server import ServedPage
 from agent.page.view import Painted, View
-from agent.provisioning.ledger import RunRecord
+from agent.provisioning.ledger import Ledger, RunRecord
 from agent.provisioning.report import Counts, Failures, Report, Times
 from agent.provisioning.running.tray import SlotState
 from tests.support.page.page_agent import page_of
@@ -49,7 +50,8 @@ def shown(running: RunningBench | None, *, control: bool = False) -> View:
 async def records_of(folder: Path, period: str = "today") -> Records:
     """Return what the feed has read of a ledger."""
     read = asyncio.Event()
-    feed = LedgerFeed(partial(ledger_in, folder, writes=False), read.set, lambda: NOW)
+    now = NOW + timedelta(microseconds=1)
+    feed = LedgerFeed(partial(ledger_in, folder, writes=False), read.set, lambda: now)
     assert feed.records(period) is None
     reading = asyncio.ensure_future(feed.run())
     await asyncio.wait_for(read.wait(), 60)
@@ -120,15 +122,17 @@ async def test_each_failure_and_each_wrong_scan_is_an_alarm_once() -> None:
     end(running, place(1, 2), **BUSY)
     for _ in range(2):
         running.look()
-    assert (running.failures, running.alarm) == (1, f"A1 failed: {FAILED['reason']}")
+        assert (running.failures, running.alarm) == (1, f"A1 failed: {FAILED['reason']}")
     running.bench.tray.retry()
     running.look()
     assert running.failures == 1
     end(running, place(1, 1), **FAILED)
     running.look()
-    await running.scan("Z9")
-    running.look()
-    assert (running.failures, running.alarm) == (3, "Z9 is no slot of this tray")
+    for line in ("Z9", "a1"):  # no slot, and one that has failed: it is tried again
+        await running.scan(line)
+        for _ in range(2):
+            running.look()
+            assert (running.failures, running.alarm) == (3, "Z9 is no slot of this tray")
 
 
 async def test_a_failed_slot_is_tried_again_by_its_scan_and_no_other_is() -> None:
@@ -150,7 +154,9 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
 ) -> None:
     for minute in range(3):
         record(tmp_path, NOW - timedelta(minutes=minute), **({} if minute else ENDED))
-    record(tmp_path, NOW - timedelta(days=2))
+    midnight = NOW.astimezone().replace(hour=0, minute=0, second=0)
+    for seconds in (4, 5):  # one that began before the seven days, and one with them
+        record(tmp_path, midnight - timedelta(days=6) + timedelta(seconds=seconds))
     today, week = await records_of(tmp_path), await records_of(tmp_path, "week")
     assert (today.made.total.boards, today.made.total.passed) == (3, 2)
     assert week.made.total.boards == 4
@@ -163,18 +169,71 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
         "key",
         "1.2 s",
         "20.8 % to 93.9 %",
-        "<td>6 to 7 s</td><td>1</td>",
+        "<td>7 to 8 s</td><td>1</td>",
     ):
         assert words in "".join(view.parts.values())
-    folder = tmp_path / "is-a-folder"
+
+
+async def test_a_ledger_is_lost_from_its_first_trouble_on_until_it_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_feed, "_READ_S", 0.0)
+    monkeypatch.setattr(bench_feed, "_SHARE", 0)
+    monkeypatch.setattr(bench_feed, "_RUNS", 1)
+    folder, text, good = (tmp_path / name for name in ("is-a-folder", "is-a-text", "good"))
     (folder / "ledger.sqlite").mkdir(parents=True)
-    feed = LedgerFeed(partial(ledger_in, folder, writes=False), (told := asyncio.Event()).set)
-    feed.records("all")
+    text.mkdir()
+    (text / "ledger.sqlite").write_text("no database " * 100)
+    for days in (6, 0):
+        record(good, NOW - timedelta(days))
+    loop, opened, changes = asyncio.get_running_loop(), asyncio.Event(), []
+    place, now = folder, NOW
+
+    def open_ledger() -> Ledger:
+        chosen = place
+        loop.call_soon_threadsafe(opened.set)
+        return ledger_in(chosen, writes=False)
+
+    feed = LedgerFeed(open_ledger, lambda: changes.append(now), lambda: now)
     reading = asyncio.ensure_future(feed.run())
-    await asyncio.wait_for(told.wait(), 60)
+
+    async def read() -> Records | None:
+        """Have it read: when it is opened the second time, the first is over."""
+        for _ in range(2):
+            opened.clear()
+            feed.records("week")
+            await asyncio.wait_for(opened.wait(), 60)
+        return feed.records("week")
+
+    for _ in range(2):
+        assert await read() is None
+        assert (feed.lost_at, len(changes)) == (NOW, 1)
+        assert "cannot be opened" in feed.trouble
+        now += timedelta(minutes=1)
+    place = text
+    await read()
+    assert (feed.lost_at, len(changes)) == (NOW, 2), "another trouble, of the same loss"
+    place = good
+    found = await read()
+    assert found is not None
+    assert (found.made.total.boards, feed.lost_at, feed.trouble, len(changes)) == (2, None, "", 3)
+    assert await read() is found
+    assert len(changes) == 3, "nobody is told of what is as it was"
+    record(good, NOW + timedelta(seconds=1))
+    found = await read()
+    assert found is not None
+    assert (found.made.total.boards, len(changes)) == (3, 4)
+    place, lost = text, now
+    await read()
+    assert (feed.lost_at, len(changes)) == (lost, 5)
+    place = good
+    assert await read() is found
+    assert (feed.lost_at, feed.trouble, len(changes)) == (None, "", 6), "the same, and read again"
+    now += timedelta(days=1)
+    found = await read()
+    assert found is not None
+    assert (found.made.total.boards, len(changes)) == (2, 7), "the week of another day"
     reading.cancel()
-    assert "cannot be opened" in feed.trouble
-    assert feed.lost_at is not None
 
 
 def test_each_number_of_the_report_stands_beside_its_own_name() -> None:

@@ -112,7 +112,7 @@ def record(folder: Path, at: datetime, **columns: Any) -> None:
         station="line-2",
         operator="op 7",
         lot="L-0417",
-        began_at=at - timedelta(seconds=5 + number % 3),
+        began_at=at - timedelta(seconds=5 + at.minute % 3),  # whatever was recorded before
         ended_at=at,
         **told,
     )
