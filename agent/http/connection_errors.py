@@ -51,7 +51,7 @@ def own_errors(place: str, proxy: str = "", *, answers: bool = False) -> Iterato
         raise errors.DeadlineExceeded(f"{way} fell silent", hint=SLOW) from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
         raise _not_connected(place, proxy, error) from error
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+    except httpx.InvalidURL as error:
         raise errors.ConfigError(f"cannot use the URL of {place}: {error}") from error
     except (httpx.LocalProtocolError, UnicodeError) as error:
         # A name that IDNA forbids, or a header: its text may quote a credential.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import ssl
 from pathlib import Path
 
@@ -15,14 +17,15 @@ from tests.support.cloud.byte_server import OK, answering, get, keeping, own_ca,
 
 
 @pytest.mark.parametrize(
-    ("answer", "hint"),
+    ("answer", "kind", "hint"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "plain http"),
-        (b"\x15\x03\x01\x00\x02\x02\x28", "TLS 1.2 or later"),  # the alert handshake_failure
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", Untrusted, "plain http"),
+        # The alert handshake_failure.
+        (b"\x15\x03\x01\x00\x02\x02\x28", Unreachable, "TLS 1.2 or later"),
     ],
 )
 async def test_what_speaks_no_tls_or_an_old_one_is_named(
-    transport: HttpTransport, answer: bytes, hint: str
+    transport: HttpTransport, answer: bytes, kind: type[Unreachable], hint: str
 ) -> None:
     def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
@@ -32,6 +35,7 @@ async def test_what_speaks_no_tls_or_an_old_one_is_named(
         with pytest.raises(Unreachable, match="TLS failed") as caught:
             await get(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert hint in caught.value.hint
+    assert (type(caught.value), caught.value.sent) == (kind, False)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,37 @@ async def test_a_server_that_wants_a_certificate_is_told_as_that(
     assert "wants a certificate of this machine" in f"{caught.value}; {caught.value.hint}"
 
 
+async def test_a_server_that_wants_a_certificate_and_does_not_reset_is_not_trusted(
+    tmp_path: Path,
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    context.load_verify_locations(ca_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Shake hands and tell of the alert, but read on: no reset overtakes it."""
+        arrives, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(arrives, goes, server_side=True)
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(65536):
+                arrives.write(piece)
+                with contextlib.suppress(ssl.SSLError):
+                    tls.do_handshake()
+                writer.write(goes.read())
+        writer.close()
+        ended.set()
+
+    ended = asyncio.Event()
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        trusting = HttpTransport(ca_file=str(ca_file))
+        with pytest.raises(Untrusted, match=r"^127\.0\.0\.1:\d+ wants a certificate") as caught:
+            await get(trusting, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await trusting.close()
+        await asyncio.wait_for(ended.wait(), 20)
+    assert "something else answers there" in caught.value.hint
+    assert caught.value.sent is False
+
+
 async def test_http_where_tls_is_spoken_is_told_as_that(
     tmp_path: Path, transport: HttpTransport
 ) -> None:
@@ -82,6 +117,7 @@ async def test_http_where_tls_is_spoken_is_told_as_that(
         with pytest.raises(Unreachable) as caught:
             await get(transport, url.replace("https", "http"))
     assert "TLS (https://)" in caught.value.hint
+    assert re.search(r"broke: \w", str(caught.value))
     assert "ReadError" not in str(caught.value)
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")) as url:
         with pytest.raises(Unreachable) as caught:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import gzip
+import os
+import socket
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -17,6 +23,7 @@ from agent.errors import (
     DeadlineExceeded,
     NothingListens,
     Unreachable,
+    UsageError,
 )
 from agent.http import Deadlines, HttpTransport
 from agent.http.transport import SLOWEST_BYTES_PER_S, next_url, same_origin
@@ -118,15 +125,80 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
     await impatient.close()
 
 
-async def test_what_cannot_be_reached_is_named(transport: HttpTransport) -> None:
+async def test_what_cannot_be_reached_is_named(
+    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(NothingListens, match=r"^127\.0\.0\.1:1: nothing listens there$") as refused:
         await get(transport, "http://127.0.0.1:1")
     assert refused.value.sent is False
-    with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
-        await get(transport, "https://no-such-host.invalid")
-    assert unknown.value.sent is False
-    with pytest.raises(ConfigError, match="not encrypted"):
-        await get(transport, "http://plain.example")
+    with pytest.raises(Unreachable, match=r"^255\.255\.255\.255:443: ") as nowhere:
+        await get(transport, "https://255.255.255.255")
+    ways = (errno.ENETUNREACH, errno.EACCES, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
+    assert str(nowhere.value).partition(": ")[2] in map(os.strerror, ways)
+    assert nowhere.value.sent is False
+    for number, kind in ((socket.EAI_NONAME, NothingListens), (socket.EAI_AGAIN, Unreachable)):
+        with monkeypatch.context() as resolver:
+            resolver.setattr(socket, "getaddrinfo", Mock(side_effect=socket.gaierror(number, "")))
+            with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
+                await get(transport, "https://no-such-host.invalid")
+        assert (type(unknown.value), unknown.value.sent) == (kind, False)
+    for url, refusal, says in (
+        ("http://plain.example", ConfigError, "not encrypted"),
+        (f"http://127.0.0.1/{'x' * 70_000}", ConfigError, "cannot use the URL of 127"),
+        ("https://xn--zzzzzzz-.example", UsageError, "is no valid HTTP"),
+    ):
+        with pytest.raises(refusal, match=says):
+            await get(transport, url)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses")
+async def test_a_connection_that_nobody_takes_is_told_with_the_way_to_it() -> None:
+    with contextlib.ExitStack() as opened:
+        full = opened.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):  # one waits to be taken, the others to wait
+            waits = opened.enter_context(socket.socket())
+            waits.setblocking(False)
+            waits.connect_ex(full.getsockname())
+        place = f"127.0.0.1:{full.getsockname()[1]}"
+        impatient = Deadlines(connect_s=0.05)
+        for proxy, url, way, hint in (
+            ("", f"http://{place}", place, "check this machine's network"),
+            (f"http://{place}", "https://api.example", f"api.example:443 by the proxy {place}",
+             "hosts.proxy of the profile"),
+        ):  # fmt: skip
+            transport = HttpTransport(proxy=proxy, deadlines=impatient)
+            with pytest.raises(Unreachable) as late:
+                await get(transport, url)
+            assert str(late.value) == f"{way} did not answer the connection in time"
+            assert hint in late.value.hint
+            assert late.value.sent is False
+            await transport.close()
+
+
+async def test_more_calls_at_once_than_connections_wait_for_one_and_no_longer() -> None:
+    never, waiting, taken = asyncio.Event(), asyncio.Event(), []
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken.append(writer)
+        if len(taken) == 100:
+            waiting.set()
+        await never.wait()
+
+    crowded = HttpTransport(deadlines=Deadlines(connect_s=20.0))
+    async with serving(silent) as url:
+        calls = [asyncio.ensure_future(get(crowded, url)) for _ in range(100)]
+        await asyncio.wait_for(waiting.wait(), 20)
+        crowded.deadlines = Deadlines(connect_s=0.05)
+        with pytest.raises(Unreachable, match=r"no free connection to 127\.0\.0\.1:") as none:
+            await get(crowded, url)
+        assert none.value.sent is False
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        never.set()
+    await crowded.close()
 
 
 async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
@@ -179,6 +251,7 @@ async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
         ) as unknown:
             await get(wary, "https://api.example")
         assert unknown.value.hint.startswith("it wants a user and a password, or others: `cellage")
+        assert unknown.value.sent is False
         await wary.close()
 
 
