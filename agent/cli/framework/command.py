@@ -257,15 +257,21 @@ def discard_output(stream: TextIO | None = None) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
-def say(text: str = "") -> None:
-    """Write a line for people on standard output; control characters are made visible."""
-    sys.stdout.write(_for_people(text, sys.stdout))
+def say(text: str = "", *, whole: bool = False) -> None:
+    """Write a line for people on standard output; control characters are made visible.
+
+    A terminal gets it in lines that fit, or `whole`: what a modem said is not broken.
+    """
+    sys.stdout.write(f"{printable(text)}\n" if whole else _for_people(text, sys.stdout))
 
 
 def _for_people(text: str, stream: TextIO) -> str:
-    from agent.cli.framework.terminal import folded  # `--help` of a command must not pay for it
+    shown = printable(text)
+    if stream.isatty():
+        from agent.cli.framework.terminal import folded  # a pipe must not pay for it
 
-    return folded(printable(text), stream) + "\n"
+        shown = folded(shown, stream)
+    return f"{shown}\n"
 
 
 def emit_or_say(session: Session, value: object, *lines: str) -> None:

@@ -143,13 +143,11 @@ def show_answer(session: Session, line: str, answer: Answer) -> None:
 
 def _show_lines(answer: Answer) -> None:
     for text in answer.lines:
-        say(text)
+        say(text, whole=True)
     final = answer.final or ""
-    say(
-        final
-        if answer.code is None and not answer.text
-        else f"{final}: {answer.code or answer.text}"
-    )
+    if answer.code is not None or answer.text:
+        final += f": {answer.code or answer.text}"
+    say(final, whole=True)
 
 
 def _as_json(line: str, answer: Answer, check: Check) -> dict[str, object]:

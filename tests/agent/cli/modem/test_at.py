@@ -14,6 +14,7 @@ from agent.cli.modem.at import commands_in
 from agent.config.write import set_value
 from at.tokens.key_formats import key_pem
 from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.on_a_terminal import on_a_terminal
 from tests.support.modem.signed_tokens import OTHER
 
 PEM = 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----"'
@@ -102,6 +103,19 @@ def test_a_recording_without_the_answer_is_made_anew_not_checked(tmp_path: Path)
     done = cellagent("modem", "at", "AT+CESQ", "--timeout", "0.01", "--port", f"replay:{recording}")
     assert "no answer to +CESQ" in done.stderr
     assert "try: the recording has no answer to it: `cellagent modem record --up" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+def test_no_line_of_a_modem_is_broken_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    said = '+COPS: (2,"A Network of Tests","Tests","00101",7)'
+    recording = tmp_path / "kit.transcript"
+    recording.write_text(f"# origin: written by hand\n> AT+COPS=?\n< {said}\n< OK\n")
+    asked = ("modem", "at", "AT+COPS=?", "--port", f"replay:{recording}")
+    code, written = on_a_terminal("-m", "agent", *asked)
+    assert (code, written.decode().splitlines()) == (0, [said, "OK"])
 
 
 def test_a_port_that_is_not_there_is_exit_3() -> None:
