@@ -146,7 +146,7 @@ class Decoder:
 
 
 def answer_value(
-    answer: Answer, command: str | None, check: Check | None = None
+    answer: Answer, command: str | None, check: Check | None
 ) -> tuple[object, str | None]:
     """Return the value of an answer's lines and their error; both None if no command reads them.
 

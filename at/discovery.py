@@ -51,7 +51,7 @@ async def survey(
     *,
     probe_all: bool = False,
     named: Iterable[str] = (),
-    listing: Listing = system_ports,
+    listing: Listing,
     transport: Callable[[str, int], Transport] | None = None,
 ) -> list[PortReport]:
     """Probe the ports concurrently; return a report for each.

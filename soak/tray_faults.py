@@ -23,7 +23,7 @@ FAULTY = 5
 
 
 def with_faulty_kit(
-    fault: KitFault, server: PostgresServer | None, far: FarDatabase | None = None
+    fault: KitFault, server: PostgresServer | None, far: FarDatabase | None
 ) -> list[str]:
     """Give one kit of sixteen a fault, repair it, run again; return what was not as it must be."""
     faults = {FAULTY: fault.modem_fault} if fault.modem_fault else {}
@@ -53,7 +53,7 @@ def with_faulty_kit(
 
 
 def with_faulty_station(
-    fault: StationFault, server: PostgresServer | None, far: FarDatabase | None = None
+    fault: StationFault, server: PostgresServer | None, far: FarDatabase | None
 ) -> list[str]:
     """Give a whole station a fault, repair it, run again; return what was not as it must be."""
     with (

@@ -30,7 +30,7 @@ _LOG_IN = (
 
 
 @contextmanager
-def own_errors(place: str, proxy: str = "", *, answers: bool = False) -> Iterator[None]:
+def own_errors(place: str, proxy: str, *, answers: bool = False) -> Iterator[None]:
     """Turn the errors of httpx into those of this package.
 
     `place` is host and port; `proxy` those of the proxy on the way, "" where there is none;

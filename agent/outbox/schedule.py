@@ -376,9 +376,7 @@ def _wait(
         record.asked_until = record.not_before
 
 
-def _backoff_s(
-    failures: int, error: BaseException, jitter: float, *, first_s: float = FIRST_WAIT_S
-) -> float:
+def _backoff_s(failures: int, error: BaseException, jitter: float, *, first_s: float) -> float:
     return backoff_s(
         failures,
         first_s=first_s,

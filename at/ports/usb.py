@@ -94,7 +94,7 @@ def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:
     return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == number]
 
 
-def ports_of_kit(name: str, listing: Listing = system_ports) -> list[UsbPort]:
+def ports_of_kit(name: str, listing: Listing) -> list[UsbPort]:
     """Return the ports of the kit that a port's name belongs to; none if it is on no known kit.
 
     A kit that is named as "serial:NUMBER" need not be a known one.

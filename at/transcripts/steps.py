@@ -184,7 +184,7 @@ def _garbage(size: int) -> bytes:
     return bytes(0x80 | (number * 53 + 29) % 0x80 for number in range(size))
 
 
-def format_step(step: TranscriptStep, terminator: bytes = b"\r", version: str = VERSION) -> str:
+def format_step(step: TranscriptStep, terminator: bytes, version: str = VERSION) -> str:
     """Write one step as a line, without a line end."""
     time = "" if step.at_s is None else f"@{step.at_s:.6f} "
     if step.direction is Direction.SILENCE:

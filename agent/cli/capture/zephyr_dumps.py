@@ -37,7 +37,7 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
             yield item
 
 
-def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> dict[str, Any]:
+def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, Any]:
     """Return what a dump says, as a JSON object; `symbols` are its firmware's."""
     dump = captured.dump
     shown: dict[str, Any] = {

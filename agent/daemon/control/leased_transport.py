@@ -10,7 +10,7 @@ from agent.daemon.control.liveness import NotAnswering, watch
 from agent.daemon.control.socket import ControlSocket, control_sockets
 from agent.daemon.snapshot import AgentProcess, ConsoleStatus, LinkStatus
 from agent.tasks import cancel_and_wait, first_of
-from at.ports.usb import Listing, same_port, system_ports
+from at.ports.usb import Listing, same_port
 from at.protocol.errors import LinkLost, PortBusy
 from at.transport.base import Receiver
 
@@ -52,7 +52,7 @@ async def held_kits(state_dir: Path) -> list[HeldKit]:
 
 
 async def find_held_kit(
-    state_dir: Path, port: str, *, to_watch: bool = False, listing: Listing = system_ports
+    state_dir: Path, port: str, *, to_watch: bool, listing: Listing
 ) -> HeldKit | None:
     """Return the kit on `port` if an agent holds it; None if it released it to a program.
 

@@ -86,7 +86,7 @@ class Station(Struct):
     order: WorkOrder = field(default_factory=WorkOrder)
     relabel: frozenset[str] = frozenset()
 
-    def run_at(self, location: BoardLocation, label: str = "") -> BoardLedger:
+    def run_at(self, location: BoardLocation, label: str) -> BoardLedger:
         """Return the record of a run that begins now; nothing is stored yet."""
         run = RunRecord(
             id=str(uuid4()),

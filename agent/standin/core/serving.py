@@ -119,9 +119,10 @@ class CheckedRequest:
         declared = self._served.operation.bodies[JSON_TYPE]["properties"]
         return {name: value for name, value in self.body.items() if name in declared}
 
-    def body_as(self, media_type: str) -> Any:
-        """Return the body as if it had come as that type. Raises as `body` does."""
-        return self._served.read_body(self.raw, media_type)
+    @property
+    def json_body(self) -> Any:
+        """The body as JSON, whatever type it came as. Raises as `body` does."""
+        return self._served.read_body(self.raw, JSON_TYPE)
 
     @property
     def base_url(self) -> str:

@@ -121,7 +121,7 @@ def has_expired(cloud: Cloud, upload: Upload) -> bool:
     return cloud.clock.time() > upload.created + UPLOAD_LIFE_S
 
 
-def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
+def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str) -> str:
     """Return a URL that downloads a stored file, valid for six hours."""
     base = base_url or cloud.urls.get("files", "")
     expires = int(cloud.clock.time()) + DOWNLOAD_LIFE_S

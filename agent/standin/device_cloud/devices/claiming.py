@@ -85,7 +85,7 @@ async def _claim(context: Context) -> Response:
     # A released tool sends CSV with no content type at all, so the body decides.
     if not context.raw.lstrip().startswith(b"{"):
         return _claim_csv(context, dry=dry)
-    body = context.body_as(JSON_TYPE)
+    body = context.json_body
     token, tags = body["claimToken"], body.get("tags", [])
     device = _claim_one(cloud, context.team, token, tags, dry=dry)
     if dry:
@@ -174,7 +174,7 @@ def _claim_csv(context: Context, *, dry: bool) -> Response:
     return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
 
 
-def _claim_one(cloud: Cloud, team: str, token: str, tags: list[str], *, dry: bool = False) -> str:
+def _claim_one(cloud: Cloud, team: str, token: str, tags: list[str], *, dry: bool) -> str:
     """Claim a device; return its UUID. Refuses one that is claimed already."""
     device = attested_device(token)
     assert device is not None, "the form of the token is checked with the request"

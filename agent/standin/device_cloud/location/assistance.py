@@ -12,7 +12,6 @@ from starlette.responses import Response
 from agent.standin.core.operation import Parameter, in_query
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import OBJECT, TEXT, Schema, object_schema
-from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.access import LEGACY_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
@@ -74,7 +73,7 @@ def _send(context: Context, options: object) -> Response:
 
 async def _agnss_size(context: Context) -> Response:
     """Answer with the size only; the fields are in the query or in a body."""
-    options = context.body_as(JSON_TYPE) if context.raw else context.query["assistance"]
+    options = context.json_body if context.raw else context.query["assistance"]
     file = _agnss_file(options, context.cloud.clock.time())
     return file_response(file, {}, DeviceCloudRefused)
 
