@@ -97,6 +97,11 @@ def install_lock(target: Path, lock: Path) -> bool:
     )
 
 
+def install_aside(lock: Path, folder: Path) -> bool:
+    """Install what `lock` names into a folder of its own; return whether it succeeded."""
+    return install(python(), "--no-deps", "--require-hashes", "--target", folder, "-r", lock)
+
+
 def install(target: Path, *arguments: str | Path) -> bool:
     """Run `pip install` of the interpreter `target`; return whether it succeeded."""
     command = [*pip(target), "install", *arguments]

@@ -127,11 +127,7 @@ def _seek(name: str, options: list[str]) -> None:
 
 
 def _install() -> None:
-    if ATHERIS.is_dir():
-        return
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    command = [*pip, "--no-deps", "--require-hashes", "--target", str(ATHERIS), "-r", str(LOCK)]
-    if subprocess.run(command, check=False).returncode:
+    if not ATHERIS.is_dir() and not environment.install_aside(LOCK, ATHERIS):
         sys.exit("could not install atheris: check the connection to the package index")
 
 

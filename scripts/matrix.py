@@ -183,10 +183,8 @@ def _interpreter(version: str) -> tuple[list[str | Path], str]:
 def _uv() -> Path:
     """Return uv, installed from its hashed lock."""
     uv = FOLDER / "uv" / "bin" / "uv"
-    if not uv.is_file():
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-        lock: Words = ["--no-deps", "--require-hashes", "--target", FOLDER / "uv", "-r", LOCK]
-        subprocess.run([*pip, *lock], check=True)
+    if not uv.is_file() and not environment.install_aside(LOCK, FOLDER / "uv"):
+        sys.exit("could not install uv: check the connection to the package index")
     return uv
 
 
