@@ -113,15 +113,17 @@ class Registry:
     def walk(self, team: str) -> Iterator[Device]:
         """Yield the team's devices in the order of their creation, the fleet last."""
         self._finish_discoveries()
+        fleet = self._cloud.settings.devices if team == self._team else 0
         for key, record in self._table.items():
-            if record and record.team == team and seed.fleet_index(key) is None:
+            index = seed.fleet_index(key)
+            # Beyond the fleet such an id is one like any other.
+            if record and record.team == team and (index is None or index >= fleet):
                 yield record
-        if team == self._team:
-            for index in range(self._cloud.settings.devices):
-                key = seed.fleet_id(index)
-                record = self._table.get(key) if key in self._table else self._fleet_record(index)
-                if record:
-                    yield record
+        for index in range(fleet):
+            key = seed.fleet_id(index)
+            record = self._table.get(key) if key in self._table else self._fleet_record(index)
+            if record and record.team == team:
+                yield record
 
     def schedule_discovery(self, device: Device) -> None:
         """Rediscover the services of a BLE device after the delay (clause D7)."""
