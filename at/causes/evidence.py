@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from at.causes.facts import BESIDES_LTE, ZEROS, Fact, Facts, Value
 from at.causes.line_content import (
+    asked_to_end,
     bands_of,
     command_in,
     named_in,
@@ -78,6 +79,8 @@ class Evidence:
         self._names: set[str] = set()
         """Of the commands that were sent."""
         self._card_errors = 0
+        self._ending = False
+        """Whether somebody asked for the end of a connection, and has opened none since."""
         self._unwritten: set[tuple[str, ...]] = set()
         """The tags and types of the credentials whose write was refused last."""
         self._listed: dict[int, set[int]] = {}
@@ -288,9 +291,11 @@ class Evidence:
     # --- facts
 
     def _search_words(self, line: str) -> None:
+        if (ends := asked_to_end(line)) is not None:
+            self._ending = ends
         for piece in _PIECES.findall(line) if len(line) > _SEARCHED else [line]:
             candidates = [*self._table.words.of(piece)]
-            searched = without_harmless(piece) if candidates else ""
+            searched = without_harmless(piece, ended=self._ending) if candidates else ""
             for words in candidates:
                 if match := words.search(searched):
                     told = _told(words, match)

@@ -47,7 +47,7 @@ _TAIL = re.compile(
 _NO_ERROR = re.compile(
     r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b"
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
-    r"|cannot connect to proxy: .*"  # of libqmi, which then starts one
+    r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
     r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*",
     re.IGNORECASE,
@@ -65,9 +65,35 @@ _NONE = "\u00b7"
 """What the table finds where a line said that there was no error."""
 
 
-def without_harmless(text: str) -> str:
-    """Return a line without what is no trouble in it: no error, a limit of time, a measurement."""
-    return _MEASURED.sub(" ", _NO_ERROR.sub(_NONE, text))
+_ENDS = re.compile(
+    r"(?<![\w+%#])(?:AT(?P<ends>H\d?\b|#S(?:H=|GACT=\d+,0)|#X(?:CLOSE|(?:TCPCLI|MQTTCON)=0)|\+(?:CNACT=(?:0$|\d+,0)"
+    r"|Q(?:I|SSL|MT)CLOSE|QIDEACT|QMTDISC|QPOWD|CIP(?:SHUT|CLOSE)|CACLOSE|CMQTT(?:DISC|STOP)"
+    r"|NETCLOSE|SAPBR=0|CG(?:ACT|ATT)=0|S[MH]DISC|UMQTTC=0|USOCL|CPOWD|COPS=2|CFUN=[04]\b)"
+    r"|D[^*]+;|#SD=)|AT(?:D|[+#]\w*(?:ACT|OPEN|CONN?|START|TCPCLI|SOCO|CFUN)=|\+SAPBR=1))"
+    r"|^(?P<ring>RING)\b",
+    re.IGNORECASE,
+)
+"""What ends a connection or has one that ends of itself, such as a call; else, what opens one."""
+_ENDED = re.compile(
+    r"\+APP PDP: .*|\+QMTSTAT: .*|\+(?:QIURC|CIPCLOSE|IPCLOSE|SAPBR)\b.*|\+CGEV: .*DEACT.*"
+    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*",
+    re.IGNORECASE,
+)
+
+
+def asked_to_end(text: str) -> bool | None:
+    """Return whether a line asks for an end, False if it opens anew, None if it does neither."""
+    found = _ENDS.search(text)
+    return None if found is None else bool(found["ends"] or found["ring"])
+
+
+def without_harmless(text: str, *, ended: bool = False) -> str:
+    """Return a line without what is no trouble in it: no error, a limit of time, a measurement.
+
+    `ended`: an end was asked for, and what tells of it is none, either.
+    """
+    told = _ENDED.sub(_NONE, text) if ended else text
+    return _MEASURED.sub(" ", _NO_ERROR.sub(_NONE, told))
 
 
 def command_in(text: str) -> tuple[str, str]:

@@ -87,6 +87,47 @@ def _causes(*lines: str) -> list[str]:
     return [one.cause for one in causes_of_log("\n".join(lines).encode())]
 
 
+ENDED = (
+    ("AT+CNACT=0,0", "+APP PDP: 0,DEACTIVE"),
+    ("AT+QICLOSE=0", '+QIURC: "closed",0'),
+    ("AT+QIDEACT=1", '+QIURC: "pdpdeact",1'),
+    ("AT+QMTDISC=0", "+QMTSTAT: 0,1"),
+    ("AT+SAPBR=0,1", '+SAPBR: 1,3,"0.0.0.0"'),
+    ("AT+CGACT=0,1", "+CGEV: ME PDN DEACT 1"),
+    ("AT#XTCPCLI=0", '#XTCPCLI: -1,"disconnected"'),
+    ("AT#SH=1", "NO CARRIER"),
+    ('AT#SD=1,0,80,"host.example"', "NO CARRIER"),
+    ("ATD+49301234567;", "NO CARRIER"),
+    ("RING", "NO CARRIER"),
+    ("ATH", "NO CARRIER"),
+)
+
+
+@pytest.mark.parametrize(("asked", "told"), ENDED)
+def test_what_was_ended_on_request_is_no_trouble(asked: str, told: str) -> None:
+    online = ("AT+CEREG?", "+CEREG: 0,1", "OK")
+    assert _causes(*online, asked, "OK", told) == ["registered"]
+    assert _causes(*online, asked, "OK", "AT+CFUN=1", "OK", told) != ["registered"] or "pdp" in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[00:00:09.100,000] <inf> mqtt: MQTT client disconnected: 0",
+        "[00:00:09.500,000] <inf> downloader: Connection closed",
+        "ModemManager[1]: <info>  [modem0] state changed (disconnecting -> registered)",
+    ],
+)
+def test_what_ended_without_an_error_is_no_trouble(line: str) -> None:
+    assert _causes("AT+CEREG?", "+CEREG: 0,1", "OK", line) == ["registered"]
+
+
+def test_a_network_that_was_open_already_is_no_trouble() -> None:
+    already = ("AT+NETOPEN", "+IP ERROR: Network is already opened", "ERROR")
+    reached = ('AT+CIPOPEN=0,"TCP","host.example",80', "OK", "+CIPOPEN: 0,0")
+    assert _causes(*already, *reached) == ["nothing-found"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
