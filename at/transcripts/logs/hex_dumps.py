@@ -1,15 +1,18 @@
 """Takes what was sent and received out of dumps in hex. Pure.
 
 Zephyr's log and that of ESP-IDF have them where firmware dumps what goes over a port, as Serial
-Modem and the drivers of modems do; on the host socat and pyserial's spy:// write them.
+Modem and the drivers of modems do; on the host socat, pyserial's spy://, gnokii, Gammu and monitors
+of serial ports write them.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 
 _LABEL = re.compile(
-    r"(?P<head>.*<(?:inf|wrn|err|dbg)> [\w.]+: )(?:\w+: )?"
-    r"(?:(?P<out>TX|SENT|SEND)|RX|RECV|RECEIVED)(?: DATA)?:?\s*",
+    r"(?P<head>(?:.*<(?:inf|wrn|err|dbg)> [\w.]+: (?:\w+: )?|\[[0-9:./ ,T-]{8,30}\] )?)"
+    r"(?:message )?"
+    r"(?:(?P<out>TX|SENT|SEND(?:ING)?|WRITTEN)|RX|RECV|RECEIVED|READ)"
+    r"(?: (?:DATA|FRAME)\b[^\"+]{0,60}|: 0x[0-9a-f]+ / 0x[0-9a-f]+)?:?\s*",
     re.IGNORECASE,
 )
 """The line above a dump, which says its direction as the firmware sees it."""
@@ -28,7 +31,12 @@ _ROWS_OF_THE_HOST = (
         r"(?P<bytes>(?:[0-9A-F]{2} {1,2}){1,16}) .*"
     ),
 )
-_ROW = re.compile(r"(?:(?:.*\s)?\s{2})?(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
+_ROW = re.compile(
+    r"(?P<signed>(?:[0-9A-F]{2}.\|){1,15}[0-9A-F]{2}.?) +.*"  # Gammu's: each byte with its sign
+    r"|(?:(?:.*\s)?\s{2})?(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16})(?: *\|| {2,}\S).*",
+    re.IGNORECASE,
+)
+_SIGNED_BYTE = re.compile(r"([0-9A-F]{2})(?:.\||.$|$)", re.IGNORECASE)
 
 
 def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -47,16 +55,21 @@ def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, st
             label and own["out"] == label["out"] and not dumped.endswith((b"\r", b"\n"))
         )
         if row and label and goes_on:
-            dumped += bytes.fromhex(row["bytes"])
+            dumped += _bytes_of(row)
             continue
         yield from _marked(label, begin, dumped)
         dumped.clear()
         label, begin = own or _LABEL.fullmatch(line), number
         if row and own:
-            dumped += bytes.fromhex(row["bytes"])
+            dumped += _bytes_of(row)
         if label is None:
             yield number, line
     yield from _marked(label, begin, dumped)
+
+
+def _bytes_of(row: re.Match[str]) -> bytes:
+    signed = row.groupdict().get("signed")
+    return bytes.fromhex("".join(_SIGNED_BYTE.findall(signed)) if signed else row["bytes"])
 
 
 def _marked(

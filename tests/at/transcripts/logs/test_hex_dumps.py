@@ -131,6 +131,36 @@ OF_PYSERIAL_S_SPY = b"""000000.000 DTR  inactive
 """
 
 
+OF_GNOKII = """Message sent: 0x00 / 0x000a
+41 54 2b 43 45 52 45 47 3f 0d                   | AT+CEREG?
+Message received: 0x00 / 0x001d
+0d 0a 2b 43 45 52 45 47 3a 20 35 2c 33 2c 2c 2c |   +CEREG: 5,3,,,
+2c 30 2c 31 35 0d 0a 0d 0a 4f 4b 0d 0a          | ,0,15    OK
+"""
+OF_GAMMU = """SENDING frame type 0x00/length 0x0A/10
+41A|54T|2B+|43C|45E|52R|45E|47G|3F?|0D            AT+CEREG?.
+RECEIVED frame type 0x00/length 0x1D/29
+0D |0A |2B+|43C|45E|52R|45E|47G|3A:|20 |355|2C,|333|2C,|2C,|2C, ..+CEREG: 5,3,,,
+2C,|300|2C,|311|355|0D |0A |0D |0A |4FO|4BK|0D |0A ,0,15....OK..
+"""
+OF_A_MONITOR_OF_PORTS = """[06/05/2024 10:00:00] Written data (COM3)
+    41 54 2b 43 45 52 45 47 3f 0d                     AT+CEREG?.
+[06/05/2024 10:00:00] Read data (COM3)
+    0d 0a 2b 43 45 52 45 47 3a 20 35 2c 33 2c 2c 2c   ..+CEREG: 5,3,,,
+    2c 30 2c 31 35 0d 0a 0d 0a 4f 4b 0d 0a            ,0,15....OK..
+"""
+
+
+@pytest.mark.parametrize("log", [OF_GNOKII, OF_GAMMU, OF_A_MONITOR_OF_PORTS])
+def test_a_dump_of_the_host_is_read_by_the_direction_of_the_line_above_it(log: str) -> None:
+    lines = read_log(f"log: started\n{log}".encode()).lines
+    assert [(line.side, line.text) for line in lines if line.side is not Side.LOG] == [
+        (SENT, "AT+CEREG?"),
+        (RECEIVED, "+CEREG: 5,3,,,,0,15"),
+        (RECEIVED, "OK"),
+    ]
+
+
 @pytest.mark.parametrize("log", [OF_SOCAT_X, OF_SOCAT_X_AND_V, OF_PYSERIAL_S_SPY])
 def test_a_dump_of_the_host_is_read_by_the_direction_of_its_row(log: bytes) -> None:
     lines = [line for line in read_log(log).lines if line.side is not Side.LOG]
