@@ -110,7 +110,7 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     Raises TranscriptError if it is no text, or a dump in hex and nothing else.
     """
     begin = file.peek(_PEEKED)
-    boms = [(bom, encoding) for bom, encoding in _BOMS if begin.startswith(bom)]
+    boms = [(bom, encoding) for bom, encoding in _BOMS if _is_utf_16(begin, bom)]
     if not boms and b"\0" in begin and _is_binary(begin):
         raise TranscriptError("this is no text: a log is needed", hint=_WHICH_LOG)
     if _TRANSCRIPT.match(begin.decode("utf-8", "replace")):
@@ -127,6 +127,11 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
         )
     shape = _shape_of(first)
     yield from _Joiner(shape, _with_ends(shape, first)).lines(chain(first, heads))
+
+
+def _is_utf_16(data: bytes, bom: bytes) -> bool:
+    """Return whether a text has the other byte of its commands, too: noise may look like a mark."""
+    return data.startswith(bom) and 8 * data.count(b"\0") >= len(data) - len(bom)
 
 
 def _is_binary(begin: bytes) -> bool:
@@ -169,7 +174,7 @@ def read_log(data: bytes) -> ReadLog:
 
 def _decoded(data: bytes) -> str:
     for bom, encoding in _BOMS:
-        if data.startswith(bom):
+        if _is_utf_16(data, bom):
             if len(data) % 2:
                 raise TranscriptError(
                     "the log is UTF-16 with half a character: it was cut or damaged",
@@ -347,6 +352,8 @@ class _Joiner:
         self._payloads = Payloads()
         self._open: dict[Side, tuple[list[str], _Head]] = {}
         """What stands in a quote that is open, by side, and the line on which it begins."""
+        self._marked_sent = ""
+        """What was last marked as sent: the same without a mark is its echo."""
         self._received = False
         """Whether the last line was: one without a mark that has a spelt end goes on with it."""
 
@@ -390,6 +397,8 @@ class _Joiner:
             yield from self._end(within)
         if side is None:
             side = next(iter(self._open), None) or self._unmarked(text)
+        elif side is Side.SENT:
+            self._marked_sent = text
         if side is Side.SENT:
             yield from self._end(Side.RECEIVED)  # its end was lost
         if side is Side.LOG:
@@ -411,6 +420,8 @@ class _Joiner:
         by_look = self._shape.rest in _TOLD_BY_LOOK
         if by_look and self._payloads.phase is Phase.DATA and not answers:
             return Side.SENT
+        if text == self._marked_sent:
+            return Side.RECEIVED
         return _by_rest(self._shape, None, text)[0]
 
     def _end(self, side: Side) -> Iterator[LogLine]:
@@ -437,6 +448,10 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
         yield text, False
         return
     for part in _without_spelt_ends(text):
+        if joined := shapes.IN_ONE_LINE.fullmatch(part):
+            yield joined[1], False
+            yield from ((answer.strip(), True) for answer in joined[2].split(";"))
+            continue
         answers = False
         remarked = shapes.REMARK.fullmatch(part)
         rest = remarked[1] if remarked else part

@@ -16,7 +16,7 @@ _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
 _NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
 COMMAND = re.compile(
     r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
-    r"[EQV][01]|[IZHOAXLM]\d?$|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
+    r"[EQV][01]|[IZHOAXLM]\d?(?:$|;)|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
     re.IGNORECASE,
 )
 """How a command begins."""
@@ -195,6 +195,7 @@ LEADS = (
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
+    re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
     re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
@@ -282,6 +283,11 @@ WORDS = (
         re.IGNORECASE | re.DOTALL,
     ),
 )
+IN_ONE_LINE = re.compile(
+    r"(ATI\d?(?=;\w{2})|AT[^\";]*(?:;[+%#*^]\w+(?:[=?][^\";:]*)?(?=;))*(?=;[^\"]*;(?:OK|ERROR)$));(.+)",
+    re.IGNORECASE,
+)
+"""An exchange with a semicolon for each line end; commands that one line joins have them, too."""
 ANSWERED = re.compile(
     rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?(?<!\s)\s++(?:{_ANSWERS}|{IN}):\s*(.*)",
     re.IGNORECASE | re.DOTALL,

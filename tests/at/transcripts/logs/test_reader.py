@@ -137,6 +137,49 @@ def test_what_a_logger_sets_before_a_mark_is_no_part_of_it(lead: str) -> None:
     ]
 
 
+def test_an_echo_that_is_read_back_was_not_sent_again() -> None:
+    log = (
+        ">>> uart.write('AT+CGMM\\r')\n8\n>>> uart.read()\n"
+        "b'AT+CGMM\\r\\r\\nSARA-R410M\\r\\n\\r\\nOK\\r\\n'\n"
+    )
+    lines = [line for line in read_log(log.encode()).lines if line.side is not Side.LOG]
+    assert [(line.side, line.text) for line in lines] == [
+        (SENT, "AT+CGMM"),
+        (RECEIVED, "AT+CGMM"),
+        (RECEIVED, "SARA-R410M"),
+        (RECEIVED, "OK"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "sent", "received"),
+    [
+        ("ATI;Quectel;BG96;Revision: BG96MAR02", "ATI", ["Quectel", "BG96", "Revision: BG96MAR02"]),
+        ("AT+CEREG?;+CEREG: 0,1;OK", "AT+CEREG?", ["+CEREG: 0,1", "OK"]),
+        ("AT+CSQ;+CGMM;+CSQ: 9,99;BG96;OK", "AT+CSQ;+CGMM", ["+CSQ: 9,99", "BG96", "OK"]),
+        ("AT+CMEE=1;+CFUN=1", "AT+CMEE=1;+CFUN=1", []),
+        ('AT#X="a;b;OK"', 'AT#X="a;b;OK"', []),
+        ("### AT: AT+CFUN?", "AT+CFUN?", []),
+        ("[2034] ### AT:AT+CFUN?", "AT+CFUN?", []),
+    ],
+)
+def test_an_exchange_in_one_line_has_a_semicolon_for_each_line_end(
+    line: str, sent: str, received: list[str]
+) -> None:
+    lines = read_log(f"{line}\n".encode()).lines
+    assert [(one.side, one.text) for one in lines] == [
+        (SENT, sent),
+        *((RECEIVED, text) for text in received),
+    ]
+
+
+def test_noise_that_looks_like_the_mark_of_utf_16_is_noise() -> None:
+    log = b"\xff\xfe\0\r\nAT+CFUN?\r\n+CFUN: 1\r\nOK\r\n"
+    assert [line.text for line in read_log(log).lines][1:] == ["AT+CFUN?", "+CFUN: 1", "OK"]
+    one_by_one = read_lines(io.BufferedReader(io.BytesIO(log)))
+    assert [line.text for line in one_by_one][1:] == ["AT+CFUN?", "+CFUN: 1", "OK"]
+
+
 @pytest.mark.parametrize("lead", ["[  9916][V][modem.h:7] loop(): ", "[12:34:56][D][modem:123]: "])
 def test_the_level_and_the_file_before_a_line_without_a_mark_are_no_part_of_it(lead: str) -> None:
     lines = read_log(f"{lead}AT+CGMM\n{lead}SARA-R410M\n{lead}OK\n".encode()).lines
