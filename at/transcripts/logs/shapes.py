@@ -284,7 +284,7 @@ WORDS = (
     ),
 )
 IN_ONE_LINE = re.compile(
-    r"(ATI\d?(?=;\w{2})|AT[^\";]*(?:;[+%#*^]\w+(?:[=?][^\";:]*)?(?=;))*(?=;[^\"]*;(?:OK|ERROR)$));(.+)",
+    r"(ATI\d?(?=;\w{2})|(?=.*;(?:OK|ERROR)$)AT[^\";]*(?:;[+%#*^]\w+(?:[=?][^\";:]*)?(?=;))*);(.+)",
     re.IGNORECASE,
 )
 """An exchange with a semicolon for each line end; commands that one line joins have them, too."""

@@ -156,6 +156,7 @@ def test_an_echo_that_is_read_back_was_not_sent_again() -> None:
     [
         ("ATI;Quectel;BG96;Revision: BG96MAR02", "ATI", ["Quectel", "BG96", "Revision: BG96MAR02"]),
         ("AT+CEREG?;+CEREG: 0,1;OK", "AT+CEREG?", ["+CEREG: 0,1", "OK"]),
+        ('AT+COPS?;+COPS: 0,0,"a";OK', "AT+COPS?", ['+COPS: 0,0,"a"', "OK"]),
         ("AT+CSQ;+CGMM;+CSQ: 9,99;BG96;OK", "AT+CSQ;+CGMM", ["+CSQ: 9,99", "BG96", "OK"]),
         ("AT+CMEE=1;+CFUN=1", "AT+CMEE=1;+CFUN=1", []),
         ('AT#X="a;b;OK"', 'AT#X="a;b;OK"', []),
@@ -308,6 +309,12 @@ def test_each_of_many_blanks_is_looked_at_once() -> None:
     text = f"AT+X{' ' * 200_000}="
     read = read_log(f"Command: AT\nResponse: OK\nCommand: {text}\nResponse: ERROR\n".encode())
     assert [line.text for line in read.lines] == ["AT", "OK", text, "ERROR"]
+
+
+def test_each_of_many_joined_commands_is_looked_at_once() -> None:
+    """By the square of their number these would take minutes, beyond the limit of a test."""
+    text = f"AT{';+C' * 100_000}"
+    assert [line.text for line in read_log(f"{text}\nOK\n".encode()).lines] == [text, "OK"]
 
 
 def test_each_of_many_prompts_is_looked_at_once() -> None:
