@@ -289,6 +289,7 @@ _OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "+QSECSWT": _texts("key"),
     "+SQNSPCFG": _places(14, {7: "key", 8: "psk-identity"}, texts=(2,)),
     "+CWSTARTSMART": _texts("password"),
+    "+BTSECPARAM": _places(3, {2: "pin"}),
 }
 """Of modems that `modem import` reads logs of, too."""
 
@@ -368,7 +369,8 @@ NOT_DAMAGED = frozenset(
         *("+CMGC", "+CMGD", "+CMGF", "+CMGL", "+CMGR", "+CMTI", "+CDSI", "+CRSL", "+CWLAP"),
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
         *("^SICI", "^SISC", "^SISE", "^SISI", "^SISO", "^SISR", "^SIST", "^SISW", "^SISX", "^SLCC"),
-        *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN"),
+        *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN", "+SHCONN", "+CASSLCFG", "+SQNSCFG"),
+        *("%PDNGET", "+UMQTTSNC"),
         *("+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC", "+UWSCA"),
     }
 )

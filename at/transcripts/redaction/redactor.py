@@ -59,10 +59,11 @@ _PASSWORD_ABROAD = _spelt(
 _COLON = _spelt("\uff1a : =")  # the first is the colon of Chinese and Japanese
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    r"(?ai)(?<![a-z0-9])([a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk)"
+    r"(?ai)(?<![a-z0-9])([a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk|secret)(?:[ _]key)?"
     r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
     rf"|mot de passe|{_PASSWORD_ABROAD}|(?<=\")private_?key(?=\"\s*:)"
-    r"|secret(?:_access)?(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
+    r"|secret_access(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
+    r"|(?:private|pre-?shared)[ _-]key(?= *[:=] *(?!-----))"
     r"|x-[\w-]{1,24}-(?:key|token)"
     r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
     r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})"
@@ -73,19 +74,21 @@ _PASSWORD = re.compile(
     r"(?>([\"'])?)(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&<]+)"
 )
 _PASSWORD_WORDS = re.compile(
-    rf"pass|pwd|psk|secret|key|token|sig|{_PASSWORD_ABROAD}", re.IGNORECASE | re.ASCII
+    rf"pass|pwd|psk|secret|key|token|sig|--pw|auth plain|{_PASSWORD_ABROAD}",
+    re.IGNORECASE | re.ASCII,
 )
 _PIN_WORDS = _spelt("ПИН пин")
 _CODE_ABROAD = _spelt("код コード 码 碼")
 _PIN = re.compile(
-    rf"(?ai)(?:(?<![a-z0-9])|(?<=sim)|(?<=enter))((?:pin|puk|{_PIN_WORDS})(?:number)?[12]?"
+    r"(?ai)(?:(?<![a-z0-9])|(?<=sim)|(?<=enter))"
+    rf"((?:pin|puk|adm|unlock code|{_PIN_WORDS})(?:number)?[12]?"
     rf"(?:[ _-]?(?:code|kod[ei]?|koodi|{_CODE_ABROAD}))?(?: is| to| eingeben| string)?"
     rf"[\"']?(?:[ \t,>(]|{_COLON}){{1,3}}(?:string:)?[\"'(]?"
-    r"|\bsimunlock\([\"']?|\bumbim\b[^\r\n]{0,60}?\bunlock +"
+    r"|\b(?:simunlock|\w+\.begin)\((?=[\"'])[\"']|\bumbim\b[^\r\n]{0,60}?\bunlock +"
     r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -p +)"
     r"[0-9]{4,8}(?:,[0-9]{4,8})*(?![\w.-])"
 )
-_PIN_NAMES = re.compile(rf"pin|puk|unlock|-cm |{_PIN_WORDS}", re.IGNORECASE | re.ASCII)
+_PIN_NAMES = re.compile(rf"pin|puk|adm|unlock|begin|-cm |{_PIN_WORDS}", re.IGNORECASE | re.ASCII)
 # What a shell of Zephyr stores, or is told to use.
 _STORED = re.compile(
     r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
@@ -93,22 +96,27 @@ _STORED = re.compile(
 )
 # What a host gives a program: as an option, a setting, or in words.
 _GIVEN = re.compile(
-    r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|psk|secret|token|api-?key) +"
+    r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|pw|psk|secret|token|api-?key"
+    r"|project-key) +"
     r"|\bgsm\.password +|\bwith (?:password|passphrase|psk) +|\bwpa_passphrase +\S+ +"
     r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
-    r"|\b(?:passwor[dt]|passwd|passphrase|psk set) +(?=\S*\d)(?=\S*[a-z])(?=[^\s:()]{6})"
+    r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
+    r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
     r"[^\s{-][^\s,;]*"
 )
 _IN_PLACE = re.compile(
     r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
     r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -s +\S+ +(?!-)"
-    r"|\b(?:wifi\.begin|wlan\.connect|gprsconnect)\([^,()]*, *)"
+    r"|\b(?:wifi\.begin|(?:wlan|mqtt\w*)\.connect|gprsconnect|username_pw_set)\([^,()]*, *)"
     r"(?!\{)[^\r\n)]+?(?=$|[\r\n)]| -)"
 )
 """Programs and libraries that take a login without a name for it, behind a network or an APN."""
-_SHORT_OPTION = re.compile(r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)-u +[^\s:]+:)[^\s{-]\S*", re.ASCII)
+_SHORT_OPTION = re.compile(
+    r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u|--user) +[^\s:]+:)[^\s{-]\S*", re.ASCII
+)
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
+_SIM_KEY = re.compile(r"(?ai)(?<![a-z0-9])((?:ki|opc?)[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])")
 _PROFILE = re.compile(
     r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
 )
@@ -161,12 +169,20 @@ def _without_named(text: str) -> str:
         text = _PASSWORD.sub(r"\1\2\3{redacted:password}", text)
         text = _STORED.sub(r"\1{redacted:password}", text)
         text = _GIVEN.sub(r"\1{redacted:password}", text)
-    if " -P " in text or " -u " in text:
+    if " -P " in text or " -u " in text or "--user " in text:
         text = _SHORT_OPTION.sub(r"\1{redacted:password}", text)
-    if "connect" in lowered or "-cm" in lowered or "-dial" in lowered or "wifi.begin" in lowered:
+    if (
+        "connect" in lowered
+        or "-cm" in lowered
+        or "-dial" in lowered
+        or "i.begin" in lowered
+        or "pw_set" in lowered
+    ):
         text = _IN_PLACE.sub(r"\1{redacted:password}", text)
     if _PIN_NAMES.search(text):
         text = _PIN.sub(r"\1{redacted:pin}", text)
+    if "k" in lowered or "op" in lowered:
+        text = _SIM_KEY.sub(r"\1{redacted:key}", text)
     if "etProfile[" in text:
         text = _PROFILE.sub(r"\1{redacted:password}", text)
     if "://" in text and "@" in text:

@@ -32,6 +32,7 @@ _OF_OTHER_MAKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("+QSECSWT", ("1", SECRET)),
     ("+SQNSPCFG", ("1", "2", '""', "1", "", "", "", SECRET, SECRET)),
     ("+CWSTARTSMART", ("3", "0", SECRET)),
+    ("+BTSECPARAM", ("3", "1", SECRET)),
     ("+UMQTTSN", ("4", SECRET, SECRET)),
     ("+HTTPPARA", ('"USERDATA"', SECRET)),
     ("+SAPBR", ("3", "1", '"PWD"', SECRET)),
