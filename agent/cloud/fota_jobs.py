@@ -62,7 +62,10 @@ class FetchCurrentJob(_OfAKit, Call["dict[str, JSONValue] | None"]):
         if isinstance(body, dict) and body.get("code") == _DEVICE_UNKNOWN:
             raise NotFound(
                 f"the device cloud does not know the device {self.device_id}",
-                hint="only an onboarded device gets FOTA jobs: `cellagent provision`",
+                hint=(
+                    "`cellagent device list` shows those that it knows; a kit gets jobs once it is "
+                    "onboarded: `cellagent provision run --registration onboard`"
+                ),
                 status=404,
                 code=_DEVICE_UNKNOWN,
             )

@@ -31,6 +31,7 @@ _LONGEST_DETAIL = 1024
 
 
 async def _current(context: Context) -> Response:
+    registry(context.cloud).get(context.team, context.path["device_id"])
     kind = context.query.get("firmwareType")
     for row in of_device(context.cloud, context.path["device_id"]):
         if row.team != context.team or kind not in {None, row.document.firmware_type}:

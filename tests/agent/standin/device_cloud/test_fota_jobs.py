@@ -47,6 +47,13 @@ async def test_a_job_is_pending_for_its_device_alone_until_it_has_ended(standin:
     assert one.json()["statusDetail"] == "fine"
 
 
+async def test_a_device_that_the_team_does_not_have_is_unknown_and_not_without_a_job(
+    standin: StandIn,
+) -> None:
+    unknown = await current(standin, "nrf-000000000000000")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, 40410)
+
+
 async def test_no_text_of_a_job_is_empty_and_its_files_are_named_relative_to_the_host(
     standin: StandIn,
 ) -> None:
