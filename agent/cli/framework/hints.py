@@ -22,7 +22,8 @@ _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
 )
 _OPTION = re.compile(r"`(--[^`]+)`")
-_OF_A_PATH = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
+_NO_FILE = frozenset({errno.ENOENT, errno.EISDIR, errno.ENOTDIR})
+_OF_A_PATH = _NO_FILE | {errno.EACCES, errno.EPERM, errno.ELOOP}
 _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 NEAR = 0.7
 """How like each other two words are where one is a mistype of the other, as difflib counts."""
@@ -283,10 +284,13 @@ def usual_hint(error: Exception) -> str:
     if cause.filename is None or cause.errno not in _OF_A_PATH:
         return ""
     path = Path(os.fsdecode(cause.filename))
-    if cause.errno == errno.ENOENT:
-        folder = next((each for each in path.parents if each.is_dir()), path.parent)
+    if cause.errno in _NO_FILE:
+        folder = next((each for each in (path, *path.parents) if each.is_dir()), path.parent)
         return f"`ls {shlex.quote(str(folder))}` shows what is there"
-    return f"`ls -ld {shlex.quote(str(path))}` shows whose it is and what this user may do there"
+    shows = "whose it is and what this user may do there"
+    if cause.errno == errno.ELOOP:
+        shows = "where the link leads, which is never to a file"
+    return f"`ls -ld {shlex.quote(str(path))}` shows {shows}"
 
 
 def hold_hint() -> str:

@@ -112,6 +112,20 @@ def test_what_a_disk_lacks_can_be_looked_at(tmp_path: Path, number: int, shows: 
     assert usual_hint(wrapped) == usual_hint(lost)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links are POSIX's")
+def test_a_path_that_leads_to_no_file_can_be_looked_at(tmp_path: Path):
+    (loop := tmp_path / "loop").symlink_to(loop)
+    (tmp_path / "file").touch()
+    for path, shows in (
+        (loop, f"`ls -ld {loop}` shows where the link leads"),
+        (tmp_path / "file" / "below", f"`ls {tmp_path}` shows what is there"),
+        (tmp_path, f"`ls {tmp_path}` shows what is there"),
+    ):
+        with pytest.raises(OSError) as raised:
+            path.open()
+        assert usual_hint(raised.value).startswith(shows)
+
+
 async def test_a_command_that_keeps_something_says_so(state: Path):
     done = await cellagent("outbox", "list", "--json")
     assert done.code == 1
