@@ -21,6 +21,7 @@ from agent.errors import AgentError, ConfigError, RefusedByRule
 from agent.files.paths import config_file, state_dir
 from agent.files.trusted_places import (
     UntrustedPlace,
+    real_path,
     require_trusted_file,
     require_trusted_folder,
     require_trusted_way,
@@ -132,7 +133,7 @@ def write_private(path: Path, content: bytes, *, unfinished: Path | None = None)
     Raises OSError, FolderUnusable, UntrustedPlace.
     """
     require_trusted_way(path)
-    make_folder(path.resolve().parent)
+    make_folder(real_path(path).parent)
     with replacing(path, private=True, unfinished=unfinished) as file:
         file.write(content)
 
@@ -149,7 +150,7 @@ def replacing(
     the name until the content is whole. By default it is unique, since several processes may write;
     a file's only writer may name one, so that a kill leaves one such file at most. Raises OSError.
     """
-    target = path.resolve() if follow else path.absolute()
+    target = real_path(path) if follow else path.absolute()
     mode: Literal["wb", "xb"] = "wb" if unfinished else "xb"
     unique = f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}"
     unfinished = unfinished or target.with_name(unique)

@@ -29,12 +29,17 @@ class UntrustedPlace(RefusedByRule):
     kind = "untrusted-place"
 
 
+def real_path(path: Path) -> Path:
+    """Return where a path leads; one in a loop of links is itself: what opens it says so."""
+    return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError before Python 3.13
+
+
 def require_trusted_folder(folder: Path) -> None:
     """Check a folder with state in it, and what leads there. Raises UntrustedPlace.
 
     A sticky folder, such as /tmp, may lead there: others cannot replace what is ours in it.
     """
-    own = {folder.resolve(), state_dir().resolve()}
+    own = {real_path(folder), real_path(state_dir())}
     _require_trusted(_Place(place, leads=place not in own) for place in _way_to(folder))
 
 
@@ -52,7 +57,7 @@ def require_trusted_file(path: Path, status: os.stat_result) -> None:
 
 def _way_to(folder: Path) -> list[Path]:
     """Return the folder and its parents, by links and without them, the nearest first."""
-    shown, real = folder.absolute(), folder.resolve()
+    shown, real = folder.absolute(), real_path(folder)
     return list(dict.fromkeys([real, *real.parents, shown, *shown.parents]))
 
 
@@ -133,7 +138,7 @@ def _closing(*places: _Place) -> str:
 
 
 def _elsewhere(place: Path) -> str:
-    if place in (state := state_dir().resolve(), *state.parents):
+    if place in (state := real_path(state_dir()), *state.parents):
         return "`export CELLAGENT_STATE_DIR=FOLDER` names one that only you may change"
     return "use a folder that only you may change"
 

@@ -298,3 +298,17 @@ def test_what_a_user_names_to_write_to_may_be_shared(tmp_path: Path) -> None:
 
     tmp_path.chmod(0o777)
     make_folder(tmp_path / "labels")
+
+
+@pytest.mark.parametrize("command", STATE_COMMANDS, ids=" ".join)
+async def test_a_state_folder_that_is_a_loop_of_links_is_named(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Path.resolve raises RuntimeError for it before Python 3.13."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    done = await cellagent(*command, environment={"CELLAGENT_STATE_DIR": str(loop)})
+    assert "Traceback" not in done.err
+    if command == ("outbox", "list"):
+        assert f"cannot make the folder {loop}" in done.err
+        assert "`export CELLAGENT_STATE_DIR=FOLDER`" in done.err
