@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from urllib.parse import quote, quote_from_bytes
 
 import pytest
@@ -67,31 +68,44 @@ def test_a_pin_source_is_a_file_of_this_host(source: str, file: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "says"),
     [
-        ("pkcs11:token=x", "names no module"),
+        ("pkcs11:token=x", "names no module; add [?]module-path="),
         ("pkcs11:?module-path=", "names no module"),
-        (f"pkcs11:tokn=x?module-path={MODULE}", "'tokn' cannot be used"),
+        (
+            f"pkcs11:tokn=x?module-path={MODULE}",
+            "'tokn' cannot be used here; a key is named by token, .*[?] by module",
+        ),
         (f"pkcs11:module-path=x?module-path={MODULE}", "'module-path' cannot be used"),
         (f"pkcs11:?module-path={MODULE}&module-name=opensc", "'module-name' cannot be used"),
         (f"pkcs11:type=cert?module-path={MODULE}", "only type=private"),
         (f"pkcs11:token=a;token=b?module-path={MODULE}", "token stands there twice"),
         (f"pkcs11:secret-1234?module-path={MODULE}", "not NAME=VALUE"),
         (f"pkcs11:=secret-1234?module-path={MODULE}", "not NAME=VALUE"),
-        (f"pkcs11:token=50%?module-path={MODULE}", "a % that is no %XX"),
+        (f"pkcs11:token=50%?module-path={MODULE}", "a % that is no %XX; write % as %25"),
         (f"pkcs11:token=%ff?module-path={MODULE}", "token is not UTF-8"),
         (f"pkcs11:token=\udcff?module-path={MODULE}", "token is not UTF-8"),
         ("pkcs11:?module-path=/usr%00/secret-1234", "module-path holds a NUL"),
-        (f"pkcs11:pin-value=secret-1234?module-path={MODULE}", "pin-value puts the PIN where"),
+        (
+            f"pkcs11:pin-value=secret-1234?module-path={MODULE}",
+            "pin-value puts the PIN .*; change the PIN",
+        ),
         (f"pkcs11:slot-id=first?module-path={MODULE}", "slot-id is no number"),
-        (f"pkcs11:?module-path={MODULE}&pin-source=%7C/bin/secret-1234", "names a program"),
-        (f"pkcs11:?module-path={MODULE}&pin-source=secret-1234", "neither file:/PATH"),
+        (
+            f"pkcs11:?module-path={MODULE}&pin-source=%7C/bin/secret-1234",
+            "names a program.*; set CELLAGENT_D",
+        ),
+        (
+            f"pkcs11:?module-path={MODULE}&pin-source=secret-1234",
+            "neither file:/PATH.*; set CELLAGENT_D",
+        ),
         (f"pkcs11:?module-path={MODULE}&pin-source=file://host/secret-1234", "neither file:/PATH"),
         (f"pkcs11:?module-path={MODULE}&pin-value=secret-1234", "pin-value puts the PIN where"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_its_value_is_not_shown(uri: str, says: str) -> None:
-    with pytest.raises(ConfigError, match=says) as refused:
+    with pytest.raises(ConfigError) as refused:
         parse_pkcs11(uri, "provisioning.device_ca_key_file")
-    said = str(refused.value) + refused.value.hint
+    said = f"{refused.value}; {refused.value.hint}"
+    assert re.search(says, said)
     assert said.startswith("provisioning.device_ca_key_file: ")
     assert "1234" not in said
 

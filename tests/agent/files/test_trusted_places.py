@@ -110,15 +110,19 @@ def test_a_shared_folder_itself_holds_no_state_and_nobody_is_told_to_close_it(
 
 
 @pytest.mark.parametrize(
-    ("user", "leads", "says"),
-    [(54321, False, "`sudo chown -R"), (54321, True, "run this as"), (0, False, "run this as")],
+    ("user", "leads", "owner", "says"),
+    [
+        (54321, False, 4711, "`sudo chown -R"),
+        (54321, True, 4711, "run this as number 4711, or use a folder that only you may change"),
+        (0, False, 1, f"run this as {pwd.getpwuid(1).pw_name}, or"),
+    ],
     ids=["ours to take", "a folder that leads there", "as root"],
 )
 def test_a_folder_of_another_user_is_refused(
-    user: int, leads: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: int, leads: bool, owner: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    status = os.stat_result((0o40700, 0, 0, 1, 4711, 0, 0, 0, 0, 0))
+    status = os.stat_result((0o40700, 0, 0, 1, owner, 0, 0, 0, 0, 0))
     with pytest.raises(UntrustedPlace, match="belongs to another user") as refused:
         trusted_places._require_trusted([_Place(tmp_path, leads=leads, status=status)])
     assert refused.value.hint.startswith(says)
@@ -171,22 +175,32 @@ def test_a_group_of_this_user_alone_is_warned_of_once(
 
 
 @pytest.mark.usefixtures("group_of_many")
-def test_a_group_with_others_in_it_is_refused(file: Path) -> None:
+@pytest.mark.parametrize("has_a_name", [True, False])
+def test_a_group_with_others_in_it_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch, has_a_name: bool
+) -> None:
+    if not has_a_name:  # as in a container
+        monkeypatch.setattr(grp, "getgrgid", {}.__getitem__)
     file.write_text('profile = "custom"\n')
+    file.chmod(0o644)
+    assert load().name == "custom", "who may only read it does no harm"
     file.chmod(0o664)
     with pytest.raises(ConfigError, match="other users of this host may change"):
         load()
 
 
 @pytest.mark.usefixtures("group_of_this_user_alone")
-@pytest.mark.parametrize("joined", [True, False], ids=["joined it", "has it as their own"])
+@pytest.mark.parametrize("who", ["joined it", "has it as their own", "is in one of its name"])
 def test_somebody_else_in_the_group_of_this_user_may_not_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     tmp_path.chmod(0o770)
     user = pwd.getpwuid(os.geteuid())
-    if joined:
+    if who == "joined it":
         group = grp.struct_group((user.pw_name, "x", user.pw_gid, [user.pw_name, "another"]))
+        monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
+    elif who == "is in one of its name":
+        group = grp.struct_group((user.pw_name, "x", user.pw_gid + 1, []))
         monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
     else:
         another = pwd.struct_passwd(("another", "x", 4242, user.pw_gid, "", "/", "/bin/sh"))
@@ -270,8 +284,11 @@ def test_a_named_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
     chain.write_text("x")
     assert read_plain(chain, "the CA chain") == b"x"
     chain.chmod(0o666)
-    with pytest.raises(ConfigError, match="the CA chain: other users"):
-        read_plain(chain, "the CA chain")
+    link = tmp_path / "link.pem"
+    link.symlink_to(chain)
+    for name in (chain, link):
+        with pytest.raises(ConfigError, match="the CA chain: other users"):
+            read_plain(name, "the CA chain")
 
 
 @pytest.mark.parametrize("words", STATE_COMMANDS, ids=" ".join)
