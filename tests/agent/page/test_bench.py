@@ -280,7 +280,7 @@ async def test_a_file_of_runs_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> N
 async def test_a_file_of_runs_waits_for_the_ledger_and_is_none_where_that_cannot_be_read(
     tmp_path: Path,
 ) -> None:
-    record(tmp_path, NOW, **ENDED)
+    record(tmp_path, datetime.now(UTC) - timedelta(days=9), **ENDED)
     (tmp_path / "other" / "ledger.sqlite").mkdir(parents=True)
     for folder, code, holds in (
         (tmp_path, 200, "no-answer"),
@@ -291,6 +291,30 @@ async def test_a_file_of_runs_waits_for_the_ledger_and_is_none_where_that_cannot
             answer = await client.get("/report/runs.csv?period=all")
             assert answer.status_code == code
             assert holds in answer.text
+            assert holds in (await client.get("/report?period=all")).text
+            for quiet in ("/report", "/report?period=today"):
+                assert "no-answer" not in (await client.get(quiet)).text
+
+
+async def test_a_board_that_fails_is_shown_to_who_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.views._LOOK_S", 0.01)
+    running = bench_of(1, 1)
+    plug(running, [place(1, 1)])
+    async with (
+        page_of(tmp_path, running=running) as page,
+        httpx.AsyncClient(base_url=page.url) as client,
+    ):
+        await client.get(page.link())
+        async with client.stream("GET", "/events", params={"path": "/bench"}) as answer:
+            lines = answer.aiter_lines()
+            assert FAILED["reason"] not in await anext(lines)
+            end(running, place(1, 1), **FAILED)
+            async with asyncio.timeout(60):
+                while FAILED["reason"] not in await anext(lines):
+                    pass
+    assert running.failures
 
 
 class Bench:

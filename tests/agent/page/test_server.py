@@ -9,6 +9,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ import httpx
 import pytest
 
 from agent.config.profile import PageSettings
+from agent.daemon.control.socket import ControlSocket
 from agent.daemon.recent import AT
 from agent.daemon.snapshot import AgentStatus, State
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page import kits
+from agent.page.feed import AgentFeed
 from agent.page.server import ORDER_S, Seen, ServedPage
 from agent.page.view import View
+from agent.page.views import Subject, Views
 from tests.support.keys.key_files import self_signed
-from tests.support.page.page_agent import FakeAgent, page_of
+from tests.support.page.page_agent import FakeAgent, ledger_in, page_of
 from tests.support.page.statuses import kit, status
 
 
@@ -77,11 +81,17 @@ async def test_the_first_paint_has_all_that_is_known_without_any_script(
         assert "its port went away" in text
         assert "Live" in text
         assert "Read only" in text
+        text = (await browser.get("/kits?state=trouble&density=rows")).text
+        assert ('id="rows"' in text, "kit-dock" in text, "kit-right" in text) == (True, True, False)
 
 
-async def test_the_first_paint_waits_for_what_it_shows(agent: FakeAgent, tmp_path: Path) -> None:
+async def test_the_first_paint_waits_for_what_it_shows_and_no_longer(
+    agent: FakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.views._KNOWN_S", 60.0)
     agent.print("before anybody looked")
-    async with page_of(tmp_path) as page, browser_at(page) as browser:
+    async with asyncio.timeout(50), page_of(tmp_path) as page, browser_at(page) as browser:
+        assert "1 kit, all well" in (await browser.get("/kits")).text
         text = (await browser.get("/kits/a")).text
         assert "before anybody looked" in text
         assert "Console: 1 in the last hour" in text
@@ -124,10 +134,18 @@ async def test_who_stops_reading_is_sent_the_newest_later_and_slows_nobody_meanw
 
 async def test_a_view_that_is_not_there_leads_back(agent: FakeAgent, tmp_path: Path) -> None:
     async with page_of(tmp_path) as page, browser_at(page) as browser:
-        for path in ("/nowhere", "/kits/nobody", "/kits/a/b"):
+        for path, says in (
+            ("/nowhere", "there is no page /nowhere"),
+            ("/kits/nobody", "there is no kit nobody; there are: a<"),
+            ("/kits/a/b", "there is no kit a/b"),
+        ):
             answer = await browser.get(path)
             assert answer.status_code == 404
+            assert says in answer.text
             assert 'href="/kits"' in answer.text
+        agent.tell(status())
+        await until_shown(browser, "No kit yet")
+        assert "there are: none yet<" in (await browser.get("/kits/a")).text
 
 
 async def test_changes_are_sent_as_they_come_and_nothing_else(
@@ -208,10 +226,15 @@ async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
         text = await until_shown(browser, "all well")
         assert f'href="{address}"' in text
         assert f"<h1>{called}</h1>" in (await browser.get(address)).text
-        for name in ("signal.csv", "console.txt"):
+        for name, kind, begins in (
+            ("signal.csv", "text/plain", "at,"),
+            ("signal.svg", "image/svg+xml", "<svg"),
+            ("console.txt", "text/plain", ""),
+        ):
             answer = await browser.get(f"{address}/{name}")
+            assert answer.text.startswith(begins)
             assert answer.headers["content-disposition"] == "attachment"
-            assert answer.headers["content-type"].startswith("text/plain")
+            assert answer.headers["content-type"].startswith(kind)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +243,10 @@ async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
         ("console.txt", "before anybody looked"),
         ("recording.txt", "> AT+CGMR"),
         ("recording.txt?from=2026-01-01T10:00:00Z&to=", "> AT+CGMR"),
+        ("recording.txt?from=2026-01-01T10:00:00", "> AT+CGMR"),
+        ("?match=somebody", "0 of 1"),
+        ("?level=error", "0 of 1"),
+        ("?at=2026-01-01T10:00:00", "Around "),
     ],
 )
 async def test_a_file_of_a_kit_that_nobody_has_opened_holds_what_happened_to_it(
@@ -228,7 +255,8 @@ async def test_a_file_of_a_kit_that_nobody_has_opened_holds_what_happened_to_it(
     agent.print("before anybody looked")
     agent.happen(AT, "> AT+CGMR")
     async with page_of(tmp_path) as page, browser_at(page) as browser:
-        assert holds in (await browser.get(f"/kits/a/{name}")).text
+        at = f"/kits/a{name if name.startswith('?') else f'/{name}'}"
+        assert holds in (await browser.get(at)).text
 
 
 async def test_no_file_is_made_of_a_time_that_cannot_be_read_and_none_without_an_agent(
@@ -242,6 +270,37 @@ async def test_no_file_is_made_of_a_time_that_cannot_be_read_and_none_without_an
         answer = await browser.get("/kits/a/console.txt")
         assert answer.status_code == 503
         assert "the agent does not run" in answer.text
+
+
+async def test_no_file_is_made_of_a_kit_that_is_not_heard_yet(
+    agent: FakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.views._FILE_S", 0.05)
+    monkeypatch.setattr(agent, "_tell_moments", lambda *_: None)
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "all well")
+        answer = await browser.get("/kits/a/console.txt")
+        assert answer.status_code == 503
+        assert "what a does is not heard yet" in answer.text
+
+
+async def test_who_looks_at_the_same_at_the_same_time_is_shown_the_same(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    here = ControlSocket(tmp_path / "none.sock")
+    subject = Subject("lab", partial(ledger_in, tmp_path, writes=False))
+    views = Views(subject, AgentFeed(here, lambda: now), here)
+
+    def shown(**query: str) -> View:
+        return views.view("/kits", query)
+
+    first = shown(state="well", density="rows")
+    assert shown(density="rows", state="well") is first
+    assert shown() is not first
+    views.wake()
+    then = shown(state="well", density="rows")
+    assert then is not first
+    now += timedelta(seconds=1)
+    assert shown(state="well", density="rows") is not then
 
 
 async def test_the_token_of_a_link_is_in_no_log(
