@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -142,8 +143,16 @@ async def test_each_status_ends_in_its_exception_after_a_bounded_number_of_tries
 
 
 async def test_a_call_that_succeeds_on_the_third_try_returns_its_answer() -> None:
-    answers = iter([httpx.Response(503), httpx.Response(429), httpx.Response(200, json=7)])
-    assert await client(lambda request: next(answers)).send(Read()) == 7
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    asked_for = {"Retry-After": "3"}
+    answers = iter([httpx.Response(503, headers=asked_for), httpx.Response(429, headers=asked_for),
+                    httpx.Response(200, json=7)])  # fmt: skip
+    assert await client(lambda request: next(answers), sleep=wait).send(Read()) == 7
+    assert waited == [3.0, 3.0]
 
 
 async def test_a_service_that_asks_for_a_long_wait_is_left_to_the_caller() -> None:
@@ -236,6 +245,48 @@ async def test_a_host_without_a_url_is_a_configuration_error() -> None:
         bare = HttpClient(HttpTransport(), hosts, keyring)
         with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
             await bare.send(Read())
+        with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
+            bare.require(Read())
+
+
+def test_what_a_call_lacks_is_told_before_anything_else_is_done(tmp_path: Path) -> None:
+    hosts, key = {Host.DEVICE_CLOUD: BASE}, Keyring([ApiKey(Secret(KEY))])
+    HttpClient(HttpTransport(), hosts, key).require(Read())
+    with pytest.raises(CredentialMissing, match="needs API key"):
+        HttpClient(HttpTransport(), hosts).require(Read())
+    with pytest.raises(ConfigError, match=r"hosts\.ca_file"):
+        HttpClient(HttpTransport(ca_file=str(tmp_path / "none")), hosts, key).require(Read())
+
+
+async def test_a_credential_that_is_better_replaced_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Warned(ApiKey):
+        warning = "this key is of a test"
+
+    answering = answering_transport(lambda _: httpx.Response(200, json=1))
+    for key in (Warned, Warned, ApiKey):
+        keyring = Keyring([key(Secret(KEY))])
+        assert await HttpClient(answering, {Host.DEVICE_CLOUD: BASE}, keyring).send(Read()) == 1
+    assert [each.getMessage() for each in caplog.records] == ["this key is of a test"]
+
+
+async def test_an_address_is_told_of_where_nothing_was_sent_to_it() -> None:
+    def of(error: httpx.TransportError) -> HttpClient:
+        def answer(request: httpx.Request) -> httpx.Response:
+            raise error
+
+        return client(answer, addresses={Host.DEVICE_CLOUD: "the address is of a test"})
+
+    for error, begins, tells in (
+        (httpx.ConnectError("no"), "check this machine's network; the address is of a test", True),
+        (httpx.PoolTimeout("no"), "the address is of a test", True),
+        (httpx.ReadError("no"), "if it breaks each time", False),
+    ):
+        with pytest.raises(Unreachable) as caught:
+            await of(error).send(Read(), retries=NO_RETRY)
+        assert caught.value.hint.startswith(begins)
+        assert caught.value.hint.endswith("the address is of a test") is tells
 
 
 @pytest.mark.contract("D1.1")

@@ -23,7 +23,7 @@ from agent.errors import (
     ServerTrouble,
     Unreachable,
 )
-from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
+from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop, handoff
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.handoff import hand_off
 from agent.outbox.items import Item, Selection
@@ -244,6 +244,29 @@ async def test_what_is_handed_off_is_found_within_a_longer_wait_that_a_service_a
     assert service.times == [0, delivery_loop.IDLE_S, 10_000]
 
 
+async def test_a_folder_of_others_that_cannot_be_read_is_told_of_once_and_anew_after_it_could(
+    box: Outbox, caplog: pytest.LogCaptureFixture
+):
+    rig = Rig(box, Service())
+
+    async def seen() -> int:
+        caplog.clear()
+        for number in range(2):
+            await box.aput([chunk(number)])
+            await rig.flush(patience_s=0)
+        return sum("what others left stays" in each.message for each in caplog.records)
+
+    inbox = box.folder / handoff.FOLDER
+    assert await seen() == 0
+    inbox.mkdir(mode=0o777, exist_ok=True)
+    inbox.chmod(0o777)
+    assert [await seen(), await seen()] == [1, 0]
+    inbox.chmod(0o700)
+    assert await seen() == 0
+    inbox.chmod(0o777)
+    assert await seen() == 1
+
+
 async def test_a_refused_key_stops_everything_and_parks_nothing(box: Outbox):
     await box.aput([chunk(1), chunk(2, "other")])
     service = Service(lambda items: Forbidden("403", status=403))
@@ -278,19 +301,20 @@ async def test_a_stop_in_the_middle_of_a_request_loses_nothing(box: Outbox):
 
 
 async def test_what_comes_while_it_runs_is_delivered_on_a_wake(box: Outbox):
-    service = Service()
-    delivery = Delivery(box, service)
-    arrived = asyncio.Event()
+    waits, arrived = asyncio.Event(), asyncio.Event()
 
-    def answer(items: list[Item]) -> None:
-        arrived.set()
+    async def wait(changed: asyncio.Event, _seconds: float) -> None:
+        waits.set()
+        await changed.wait()  # no time passes
 
-    service.answer = answer
+    service = Service(lambda _items: arrived.set())
+    delivery = Delivery(box, service, wait=wait)
     task = asyncio.create_task(delivery.run())
-    await asyncio.sleep(0)
+    await waits.wait()
     await box.aput([chunk(1)])
+    assert not arrived.is_set()
     delivery.wake()
-    await arrived.wait()
+    await asyncio.wait_for(arrived.wait(), 60)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
