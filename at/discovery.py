@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,7 +72,8 @@ async def survey(
             return PortReport(
                 port,
                 reason="not probed: its USB identity is not that of a kit",
-                hint=f"`cellagent ports --port {port.device}`, or `cellagent ports --probe-all`",
+                hint=f"`cellagent ports --port {shlex.quote(port.device)}`, "
+                "or `cellagent ports --probe-all`",
             )
         return await probe(port, transport)
 

@@ -32,6 +32,15 @@ def test_no_tracked_file_names_a_package_registry() -> None:
             assert not REGISTRY.search(path.read_text(errors="replace")), path
 
 
+def test_a_name_in_a_command_that_is_told_is_quoted() -> None:
+    """Profiles and ports may have blanks in their names, and what is told is pasted."""
+    bare = re.compile(r"--(?:write-)?(?:profile|port) \{(?!shlex\.quote\(|quoted\})")
+    sources = [path for path in tracked() if path.parts[len(ROOT.parts)] in {"agent", "at"}]
+    for path in sources:
+        if path.suffix == ".py" and path.is_file():
+            assert not bare.search(path.read_text()), path
+
+
 @pytest.mark.contract("C3")
 def test_the_top_level_is_what_the_card_names() -> None:
     for name in (

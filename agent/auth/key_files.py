@@ -1,5 +1,6 @@
 """Tokens signed with key files: of a device (D10.3), and of the services (D10.4)."""
 
+import shlex
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -40,7 +41,8 @@ class DeviceKey(DeviceToken):
         self._now = now
         self.refused = {
             401: f"credentials.device_key_file is {self._path}: is its public key registered for "
-            f"{self._device_id!r}? `cellagent device register-key {self._device_id} FILE` does it"
+            f"{self._device_id!r}? "
+            f"`cellagent device register-key {shlex.quote(self._device_id)} FILE` does it"
         }
         super().__init__()
 

@@ -1,6 +1,7 @@
 """`cellagent cloud`: the stand-in for both services, on loopback."""
 
 import contextlib
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -256,7 +257,7 @@ def _summary(given: _ServeOptions, ready: dict[str, Any]) -> Iterator[str]:
     if given.profile is None:
         yield "`--json` prints its secrets, `--write-profile standin` keeps them in a profile"
     else:
-        yield f"elsewhere: `cellagent device list --profile {given.profile}`"
+        yield f"elsewhere: `cellagent device list --profile {shlex.quote(given.profile)}`"
     yield "Ctrl-C ends it"
 
 

@@ -1,6 +1,7 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
 import re
+import shlex
 import sys
 
 import click
@@ -141,7 +142,8 @@ def unset(session: Session, key: str) -> None:
     if not remove(key, profile=name):
         raise UsageError(
             f"profile {name} does not set {key} in its file",
-            hint=f"`cellagent config show {key} --profile {name}` tells where it comes from",
+            hint=f"`{shlex.join(['cellagent', 'config', 'show', key, '--profile', name])}` tells "
+            "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
 

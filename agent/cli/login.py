@@ -1,5 +1,6 @@
 """`cellagent login`: secrets are asked for, tried at their service, and kept."""
 
+import shlex
 import sys
 
 import click
@@ -55,7 +56,8 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
     code = 0
     for name, text in values.items():
         usable_secret(text, SECRETS[name], name)
-        opens = [f"cellagent {each} --profile {configuration.name}" for each in TRIALS[name].opens]
+        profile = f"--profile {shlex.quote(configuration.name)}"
+        opens = [f"cellagent {each} {profile}" for each in TRIALS[name].opens]
         accepted: bool | None = True
         says = "accepted"
         try:

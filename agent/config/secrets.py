@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -168,7 +169,8 @@ class Secrets:
         if origin is None:
             return ""
         reload = ", then `cellagent reload`" if unattended else ""
-        profile = "" if unattended else f" --profile {self.profile}"  # the agent adds its own
+        # The agent adds its own profile.
+        profile = "" if unattended else f" --profile {shlex.quote(self.profile)}"
         match origin.kind:
             case "environment":
                 again = ", then start `cellagent run` again" if unattended else ""
@@ -176,7 +178,7 @@ class Secrets:
             case "credentials":
                 return f"{name} is systemd's {origin.where}: replace it, then restart the service"
             case "keyring":
-                command = f"keyring set cellagent {origin.where}"
+                command = f"keyring set cellagent {shlex.quote(origin.where)}"
             case _:
                 command = f"cellagent config set {name}{profile}"
         return f"{name} is of {origin.where}: replace it with `{command}`{reload}"

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -206,7 +207,8 @@ class Agent:
                     raise UsageError(
                         f"the configuration now chooses the profile {configuration.name}; this "
                         f"agent runs {self.configuration.name}, and has its outbox",
-                        hint=f"stop it, then `cellagent run --profile {configuration.name}`",
+                        hint="stop it, then "
+                        f"`cellagent run --profile {shlex.quote(configuration.name)}`",
                     )
                 require_trusted_folder(configuration.state_dir / "kits")  # each kit's store does
                 client = connect(configuration, unattended=True)

@@ -129,7 +129,7 @@ def _entry(word: str) -> KitEntry:
         kit = VIRTUAL + word.removeprefix(port)
         raise UsageError(
             f"{port} takes no more, in {word!r}",
-            hint=f"`pytest --cellagent-kit={port} --cellagent-kit={kit}`",
+            hint=f"`pytest --cellagent-kit={port} --cellagent-kit={shlex.quote(kit)}`",
         )
     if not port:
         raise UsageError(f"no port in {word!r}", hint="write virtual, replay, record or a port")

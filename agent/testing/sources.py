@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ class KitSource:
         if not self._console:
             raise UsageError(
                 f"the console of {self._at} is not known",
-                hint=f"`pytest --cellagent-kit={self._at},console=PORT`",
+                hint=f"`pytest --cellagent-kit={shlex.quote(self._at)},console=PORT`",
             )
         return transport_of(self._console)
 

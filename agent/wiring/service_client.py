@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -86,17 +87,17 @@ def _project_paths(account: AccountSettings) -> dict[str, str]:
 
 def _address(configuration: Configuration, host: Host) -> str:
     """Return where a base URL comes from, and how it is mended."""
-    key, name = f"hosts.{host.value}", configuration.name
+    key, quoted = f"hosts.{host.value}", shlex.quote(configuration.name)
     origin = configuration.origins[key]
     where = f" in {configuration.file}" if origin.kind == "file" else f", {origin.kind}"
-    mended = f"`cellagent config set {key} URL --profile {name}`"
+    mended = f"`cellagent config set {key} URL --profile {quoted}`"
     if origin.kind == "file":
-        mended = f"`cellagent config unset {key} --profile {name}` takes it out, or {mended}"
+        mended = f"`cellagent config unset {key} --profile {quoted}` takes it out, or {mended}"
     url = getattr(configuration.profile.hosts, host.value)
     if is_loopback_url(url) and url.startswith("http://"):
-        serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {name}"
+        serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {quoted}"
         mended = f"`{serve}` starts a stand-in there"
-    return f"the address is {key} of profile {name}{where}: {mended}"
+    return f"the address is {key} of profile {configuration.name}{where}: {mended}"
 
 
 def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tuple[Scheme, str]]:

@@ -240,7 +240,8 @@ def _ports(reports: list[PortReport], named: str) -> Iterator[Line]:
         if reports:
             others = ", ".join(each.usb.device for each in reports)
             says += f"; {others} may be something else"
-            mended += f", or name its port: `cellagent doctor --port {reports[0].usb.device}`"
+            quoted = shlex.quote(reports[0].usb.device)
+            mended += f", or name its port: `cellagent doctor --port {quoted}`"
         yield Line("port", "warn", says, mended)
 
 

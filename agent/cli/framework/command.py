@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
@@ -60,7 +61,8 @@ def _store_port(ctx: click.Context, option: click.Parameter, ports: tuple[str, .
         from agent.errors import UsageError
 
         raise UsageError(
-            f"--port names {len(set(ports))} kits: {', '.join(ports)}", hint=f"`--port {ports[0]}`"
+            f"--port names {len(set(ports))} kits: {', '.join(ports)}",
+            hint=f"`--port {shlex.quote(ports[0])}`",
         )
     _store(ctx, option, ports[-1] if ports else None)
 
@@ -188,8 +190,6 @@ class SuggestingGroup(_WholeExample, click.Group):
             option = f"--{word}"  # `help modem`, `version`
             is_option = any(option in each.opts for each in self.get_params(ctx))
             if near or is_option:
-                import shlex
-
                 from agent.errors import UsageError
 
                 meant = [*rest, option] if is_option else [near[0], *rest]

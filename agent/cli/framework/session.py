@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from agent.auth.modem_jwt import AskModem
     from agent.cloud import DeviceCloud
@@ -81,8 +82,10 @@ class Session:
         if profile.kit.port:
             return profile.kit
         if profile.kits:
-            ports = ", ".join(f"`--port {kit.port}`" for kit in profile.kits.values())
-            raise UsageError(f"the profile has {len(profile.kits)} kits", hint=f"name one: {ports}")
+            raise UsageError(
+                f"the profile has {len(profile.kits)} kits",
+                hint=_name_one(kit.port for kit in profile.kits.values()),
+            )
         return msgspec.structs.replace(profile.kit, port=self.only_kit_port())
 
     @cached_property
@@ -114,7 +117,7 @@ class Session:
         if len(serials) > 1:
             raise UsageError(
                 f"{len(serials)} kits are plugged in",
-                hint="name one: " + ", ".join(f"`--port serial:{serial}`" for serial in serials),
+                hint=_name_one(f"serial:{serial}" for serial in serials),
             )
         return f"serial:{serials[0]}"
 
@@ -291,6 +294,10 @@ async def held_kit(port: str, listing: Listing, *, to_watch: bool = False) -> He
     from agent.daemon.control.leased_transport import find_held_kit
 
     return await find_held_kit(folder, port, to_watch=to_watch, listing=listing)
+
+
+def _name_one(ports: Iterable[str]) -> str:
+    return "name one: " + ", ".join(f"`--port {shlex.quote(port)}`" for port in ports)
 
 
 P = ParamSpec("P")

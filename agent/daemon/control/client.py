@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -148,7 +149,9 @@ def _reachable_agents(socket: ControlSocket) -> str:
     """Return the hint for a socket without an agent: other profiles' agents, or to start one."""
     others = [other for other in control_sockets(socket.path.parent.parent) if other != socket]
     if others:
-        names = ", ".join(f"`--profile {unquote(other.path.stem)}`" for other in others)
+        names = ", ".join(
+            f"`--profile {shlex.quote(unquote(other.path.stem))}`" for other in others
+        )
         return f"is another meant? {names}; else start it: `cellagent run`"
     return "start it: `cellagent run`"
 

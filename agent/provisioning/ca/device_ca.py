@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -214,7 +215,7 @@ def _load_key(file: Path, content: bytes, passphrase: Callable[[], str]) -> obje
     except ValueError as error:
         raise UsageError(
             f"{file} holds no private key in PEM form that can be read",
-            hint=f"`openssl pkey -in {file} -noout -check` tells more",
+            hint=f"`openssl pkey -in {shlex.quote(str(file))} -noout -check` tells more",
         ) from error
     try:
         return serialization.load_pem_private_key(content, passphrase().encode())

@@ -36,6 +36,7 @@ async def test_a_host_made_device_token_always_names_the_device(p256: Path) -> N
     assert jwt.get_unverified_header(token) == {"alg": "ES256", "typ": "JWT"}
     with pytest.raises(ConfigError, match=r"kit\.device_id"):
         DeviceKey(p256, "")
+    assert "register-key 'kit 1' FILE`" in DeviceKey(p256, "kit 1").refused[401]
 
 
 @pytest.mark.contract("D10.4", "C2")

@@ -93,6 +93,8 @@ async def test_a_value_and_a_secret_are_taken_back(private_home: Path) -> None:
     assert (baud["from"], port["value"], secret["set"]) == ("default", "virtual:", False)
     again = await cellagent("config", "unset", "kit.baud")
     assert (again.code, "custom" in again.err) == (2, True)
+    other = await cellagent("config", "unset", "kit.baud", "--profile", "the lab")
+    assert "`cellagent config show kit.baud --profile 'the lab'`" in other.err
     no_key = await cellagent("config", "unset", "kit.buad")
     assert "did you mean `cellagent config unset kit.baud`?" in no_key.err
 

@@ -73,3 +73,5 @@ async def test_a_port_that_was_not_probed_says_what_to_try() -> None:
     told = as_json(report)
     assert told["try"] == "`cellagent ports --port /dev/no-kit`, or `cellagent ports --probe-all`"
     assert told["answers"] is False
+    [headset] = await survey(listing=lambda: [UsbPort("/dev/cu.My headset")])
+    assert "`cellagent ports --port '/dev/cu.My headset'`" in as_json(headset)["try"]

@@ -8,7 +8,7 @@ import pytest
 from agent import redact as sink
 from agent.config import Secret, load
 from agent.config.secrets import SECRETS
-from agent.config.write import set_secret
+from agent.config.write import set_secret, set_value
 from agent.errors import ConfigError, CredentialMissing
 
 CANARY = "canary-5f1c9e-of-the-test"
@@ -118,6 +118,13 @@ def test_a_stored_secret_is_private(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "secrets.toml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert load().secrets.require("api_key").reveal() == CANARY
+
+
+def test_the_command_that_replaces_a_secret_can_be_pasted(file: Path) -> None:
+    set_value("kit.port", "virtual:", profile="the lab")
+    set_secret("api_key", CANARY, profile="the lab")
+    told = load("the lab").secrets.replacing("api_key", unattended=False)
+    assert "`cellagent config set api_key --profile 'the lab'`" in told
 
 
 def test_a_keyring_that_does_not_work_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
         (["--cellagent-kit=virtual,colour=red"], "'colour=red' says nothing of a kit"),
         (["--cellagent-kit="], "no port in ''"),
         (["--cellagent-kit=record,model=nrf9160"], "record takes no more"),
+        (["--cellagent-kit=record,slot=the left"], "--cellagent-kit='virtual,slot=the left'`"),
         (["--cellagent-kit=COM3,power=relay 'on"], "No closing quotation"),
         (["--cellagent-record=twice"], "one of live, none, once, new, all"),
     ],

@@ -26,10 +26,12 @@ CLOUD = "https://cloud.invalid"
 
 @pytest.fixture
 def configured(tmp_path: Path):
-    def configuration(profile: str = "", cloud: str = CLOUD, **environ: str) -> Configuration:
+    def configuration(
+        profile: str = "", cloud: str = CLOUD, name: str = "lab", **environ: str
+    ) -> Configuration:
         file = tmp_path / "config.toml"
-        file.write_text(f'[profiles.lab.hosts]\ndevice_cloud = "{cloud}"\n{profile}')
-        return load("lab", environ={"CELLAGENT_CONFIG": str(file), **environ})
+        file.write_text(f'[profiles."{name}".hosts]\ndevice_cloud = "{cloud}"\n{profile}')
+        return load(name, environ={"CELLAGENT_CONFIG": str(file), **environ})
 
     return configuration
 
@@ -71,20 +73,23 @@ def test_each_secret_that_is_configured_becomes_its_credential(configured):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "mends"),
+    ("name", "scheme", "mends"),
     [
-        ("http", "`cellagent cloud serve --listen 127.0.0.1:1 --write-profile lab` starts a stand"),
-        ("https", "`cellagent config unset hosts.device_cloud --profile lab` takes it out, or"),
+        ("lab", "http", "`cellagent cloud serve --listen 127.0.0.1:1 --write-profile lab` starts"),
+        ("the lab", "http", "`cellagent cloud serve --listen 127.0.0.1:1 --write-profile 'the lab"),
+        ("lab", "https", "`cellagent config unset hosts.device_cloud --profile lab` takes it out"),
+        ("the lab", "https", "`cellagent config unset hosts.device_cloud --profile 'the lab'` t"),
     ],
 )
 async def test_what_is_not_reached_is_told_with_the_key_that_names_it(
-    configured, scheme: str, mends: str
+    configured, name: str, scheme: str, mends: str
 ):
-    configuration = configured("", f"{scheme}://127.0.0.1:1", CELLAGENT_API_KEY="api-key-of-a-test")
+    address = f"{scheme}://127.0.0.1:1"
+    configuration = configured("", address, name, CELLAGENT_API_KEY="api-key-of-a-test")
     async with connect(configuration) as client:
         with pytest.raises(NothingListens) as refused:
             await client.send(ListDevices(), retries=NO_RETRY)
-    whose = f"the address is hosts.device_cloud of profile lab in {configuration.file}: "
+    whose = f"the address is hosts.device_cloud of profile {name} in {configuration.file}: "
     assert refused.value.hint.partition(whose)[2].startswith(mends)
 
 

@@ -184,7 +184,14 @@ async def test_a_disk_that_takes_no_file_in_spite_of_its_room_is_told(
     assert (disk.state, disk.next[: len(try_next)]) == ("fail", try_next)
 
 
-@pytest.mark.parametrize("usb", [UsbPort("/dev/ttyS0"), UsbPort("/dev/ttyUSB0", 0x10C4, 0xEA60)])
+@pytest.mark.parametrize(
+    "usb",
+    [
+        UsbPort("/dev/ttyS0"),
+        UsbPort("/dev/ttyUSB0", 0x10C4, 0xEA60),
+        UsbPort("/dev/cu.My headset"),  # as macOS names it
+    ],
+)
 def test_a_serial_port_that_is_no_kit_s_is_no_failure(
     usb: UsbPort,
     private_home: Path,
@@ -196,7 +203,7 @@ def test_a_serial_port_that_is_no_kit_s_is_no_failure(
     command.main([], standalone_mode=False, obj=session)
     found = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
     assert found["port"]["state"] == "warn"
-    assert f"cellagent doctor --port {usb.device}" in found["port"]["next"]
+    assert f"cellagent doctor --port {shlex.quote(usb.device)}`" in found["port"]["next"]
 
 
 async def test_the_report_holds_no_secret_and_names_nobody(

@@ -82,3 +82,5 @@ async def test_each_port_that_is_named_is_a_board_however_it_is_named(private_ho
     assert (twice.code, twice.out) == (2, "")
     assert "--port names 2 kits: /dev/none1, /dev/none2" in twice.err
     assert "try: `cellagent provision plan --port /dev/none1`" in twice.err
+    blank = await cellagent("provision", "plan", "--port", "/dev/no kit", "--port", "/dev/none2")
+    assert "try: `cellagent provision plan --port '/dev/no kit'`" in blank.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from base64 import b64decode, encodebytes
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -141,6 +142,16 @@ def test_a_key_file_that_does_not_fit_is_named(tmp_path: Path, content: bytes, s
     with pytest.raises(UsageError, match=says) as refused:
         DeviceCa.load(certificate, key, no_passphrase)
     assert str(key) in str(refused.value)
+
+
+def test_the_command_that_tells_more_of_a_key_file_can_be_pasted(tmp_path: Path) -> None:
+    (folder := tmp_path / "of the plant").mkdir()
+    certificate, key = make_ca(folder)
+    key.write_bytes(b"")
+    with pytest.raises(UsageError) as refused:
+        DeviceCa.load(certificate, key, no_passphrase)
+    command = refused.value.hint.split("`")[1]
+    assert shlex.split(command) == ["openssl", "pkey", "-in", str(key), "-noout", "-check"]
 
 
 def test_a_key_on_a_curve_that_is_not_known_is_named(tmp_path: Path) -> None:
