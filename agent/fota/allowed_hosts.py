@@ -4,6 +4,7 @@ The author of a job chooses what is fetched from inside our network. So the host
 profile's list, besides the rule for every download (`agent.http.download_targets`).
 """
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -43,8 +44,7 @@ def checked_target(url: str, allowed: AllowedHosts) -> Target:
     target = plain_target(url, stand_in=allowed.stand_in)
     loopback = allowed.stand_in and is_loopback(target.host)
     if not loopback and not _listed(target.host, target.port, allowed.hosts):
-        named = target.host if target.port == 443 else f"{target.host}:{target.port}"
-        every = ",".join([*allowed.hosts, named])
+        every = shlex.quote(",".join([*allowed.hosts, target.authority]))
         raise SourceRefused(
             f"images may not come from {target.host}:{target.port}",
             hint=f"if the host is right: `cellagent config set fota.hosts {every}`",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +33,17 @@ def test_a_port_must_be_listed_with_its_host() -> None:
     assert checked_target("https://bundles.example.com:8443/a", PUBLIC).port == 8443
     with pytest.raises(SourceRefused):
         checked_target("https://bundles.example.com/a", PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "host", ["a.example", "a.example:8443", "[2001:db8::1]", "[2001:db8::1]:1"]
+)
+def test_a_host_passes_once_the_command_was_run_that_its_refusal_tells(host: str) -> None:
+    with pytest.raises(SourceRefused) as refused:
+        checked_target(f"https://{host}/a.bin", PUBLIC)
+    *_, key, value = shlex.split(refused.value.hint.split("`")[1])
+    assert key == "fota.hosts"
+    assert checked_target(f"https://{host}/a.bin", AllowedHosts(tuple(value.split(","))))
 
 
 def test_the_stand_in_may_serve_plain_http_on_loopback_and_nothing_else() -> None:
