@@ -305,7 +305,9 @@ def _size(value: object) -> int:
 
 
 def _digest(document: Mapping[str, JSONValue]) -> str:
-    value = document.get("sha256", document.get("digest"))
+    value = document.get("sha256")
+    if value is None:
+        value = document.get("digest")
     if value is None:
         return ""
     if not isinstance(value, str):

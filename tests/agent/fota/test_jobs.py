@@ -118,6 +118,7 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
         ({"version": "1\n2"}, "version"),
         ({"sha256": "abc"}, "no SHA-256"),
         ({"sha256": 7}, "not a text"),
+        ({"sha256": None, "digest": "abc"}, "no SHA-256"),
         ({"signature": "***"}, "base64"),
         ({"signature": 7}, "base64"),
     ],
