@@ -8,7 +8,6 @@ the same in the log, the status detail and `fota status`.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import mmap
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -299,7 +298,7 @@ def check_level(proof: Proof, kind: FirmwareType, trust: TrustPolicy) -> None:
 def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) -> None:
     """Raise NotProven for an image older than the running one, unless the profile allows it.
 
-    `version` is the image's own where it states one, "" if not: then the job's version is compared.
+    `version` is the image's own, "" where it states none; the job's is compared as well.
     """
     if not running or trust.allow_downgrade:
         return
@@ -328,7 +327,7 @@ def _check_md5(path: Path, job: Job) -> None:
     """Raise NotProven for a file that is not the release's: damaged, not forged, shows here."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if not hmac.compare_digest(found, job.md5):
+    if found != job.md5:  # neither is a secret, and a service may write what is not ASCII
         raise NotProven(f"the file's MD5 is {found}, the release says {job.md5[:40]}")
 
 
@@ -364,7 +363,7 @@ def _outside(
     Where the operator named a key or digests, only these count: whoever can write a job can also
     write a digest into it. What the job names must agree in any case.
     """
-    if job.sha256 and not hmac.compare_digest(job.sha256, sha256):
+    if job.sha256 and job.sha256 != sha256:
         raise NotProven("the file's SHA-256 is not the one that the job names")
     evidence = ""
     if sha256 in trust.digests:

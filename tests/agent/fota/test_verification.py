@@ -227,6 +227,8 @@ def test_the_md5_of_a_release_shows_a_modem_image_intact_and_no_more(tmp_path: P
     assert "the size that the download host states, the release's MD5" in proof.sentence()
     with pytest.raises(NotProven, match=f"MD5 is {md5}, the release says 0000"):
         proof_of(path, replace(job, md5="0" * 32))
+    with pytest.raises(NotProven, match="the release says größer"):
+        proof_of(path, replace(job, md5="größer"))
     with pytest.raises(NotProven, match="no hash of its own"):
         check_provable(replace(job, md5=""), trust)
 
