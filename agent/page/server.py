@@ -381,9 +381,13 @@ def _certificate_names(settings: PageSettings) -> list[str]:
             f"page.certificate_file: {path} is no certificate with names in it: {error}"
         ) from error
     found = [
-        *names.get_values_for_type(x509.DNSName),
+        *(name for name in names.get_values_for_type(x509.DNSName) if "*" not in name),
         *map(str, names.get_values_for_type(x509.IPAddress)),
     ]
     if not found:
-        raise ConfigError(f"page.certificate_file: {path} names no host")
+        raise ConfigError(
+            f"page.certificate_file: {path} names no host",
+            hint="it has to have the name in it by which this host is called: one with a * is that "
+            "of many",
+        )
     return found

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.daemon.control.socket import ControlSocket
@@ -249,6 +249,8 @@ def _time(text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
+        return None
+    if not MINYEAR < found.year < MAXYEAR:  # nothing can be added to it, in any zone
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 

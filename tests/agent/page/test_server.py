@@ -259,6 +259,17 @@ async def test_a_file_of_a_kit_that_nobody_has_opened_holds_what_happened_to_it(
         assert holds in (await browser.get(at)).text
 
 
+@pytest.mark.parametrize(
+    "at", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59Z"]
+)
+async def test_a_moment_at_the_end_of_the_calendar_is_passed_over(
+    agent: FakeAgent, tmp_path: Path, at: str
+) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        answer = await browser.get(f"/kits/a?at={at}")
+        assert (answer.status_code, "<h1>a</h1>" in answer.text) == (200, True)
+
+
 async def test_no_file_is_made_of_a_time_that_cannot_be_read_and_none_without_an_agent(
     agent: FakeAgent, tmp_path: Path
 ) -> None:
@@ -363,7 +374,11 @@ async def test_with_a_certificate_it_is_encrypted_and_called_by_its_names(tmp_pa
             assert (await browser.get(url, headers={"host": "other"})).status_code == 421
 
 
-@pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nx\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"-----BEGIN CERTIFICATE-----\nx\n", self_signed("*.example", "")],
+    ids=["empty", "damaged", "of many hosts"],
+)
 async def test_a_certificate_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "page.pem"
     path.write_bytes(content)
