@@ -15,8 +15,14 @@ MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
-# What stands behind the digits where a program keeps each line as a JSON text.
-_QUOTED = re.compile(r'(?:\\r|\\n|\\u001[bB]\[[0-9;]*m)*"(?:\s*[]},].*)?', re.DOTALL)
+# What programs set behind the digits that they keep: line ends and colours spelt out, tags, quotes,
+# the rest of a row. A damaged digit has digits behind it, or leaves an odd number of them.
+_BEHIND = re.compile(
+    r"(?:\\[rn]|(?:\\u001b|\\x1b|)\[[0-9;]*m|<(?:cr|lf|br ?/?|/\w{1,8})>|\^M"
+    r"|[\x00-\x08\x0e-\x1f\x7f])*"
+    r"[\"'`]?(?:\s*[\]}),;|](?!\s*[0-9a-f]+\s*$).*)?",
+    re.DOTALL | re.IGNORECASE,
+)
 # A mark of which one character is lost, or is another, and digits behind it.
 _DAMAGED_MARK = re.compile(rb"(?:#C.?:|#.?D:|.?CD:|#CD.?)[0-9A-Fa-f]{10,64}\b")
 _MAX_ENDS = 4096
@@ -143,7 +149,7 @@ class DumpCollector:
         start, room = len(data), MAX_DUMP - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
-        if rest and not _QUOTED.fullmatch(rest):
+        if rest and not _BEHIND.fullmatch(rest):
             reason = f"no hex digits: {rest[:20]!r}"
         elif len(digits) & 1:
             reason = f"an odd number of hex digits: {len(digits)}"

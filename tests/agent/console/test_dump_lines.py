@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+from agent.console.dump_lines import DUMP_MARK, CapturedDump, DamagedDumpLine
 from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus, parse_dump
 from agent.console.zephyr_registers import registers
@@ -41,6 +41,39 @@ def test_a_dump_is_gathered_from_lines_that_are_kept_as_json(end):
     (captured,) = dumps(text)
     assert captured.dump.usable
     assert bytes(captured.data) == DUMP
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "<CR><LF>",
+        "^M",
+        "</div>",
+        "<br>",
+        " |",
+        ",RX",
+        "\\r\\n'",
+        "[0m",
+        "\0",
+        "\x07",
+        "\\x1b[0m'],",
+    ],
+)
+def test_a_dump_is_gathered_from_lines_that_a_program_has_set_in_others(end):
+    (captured,) = dumps(printed(DUMP, "E: ").replace(b"\r\n", end.encode() + b"\n"))
+    assert captured.dump.usable
+    assert bytes(captured.data) == DUMP
+
+
+@pytest.mark.parametrize(
+    "wrong", [b",", b"|", b"]", b"}", b"<", b'"', b"\\", b"[", b"^", b"\x07", b"g"]
+)
+def test_a_digit_that_became_what_may_stand_behind_is_damage(wrong):
+    text = printed(DUMP, "")
+    line = text.splitlines()[2]
+    for at in range(len(DUMP_MARK), len(line)):
+        (captured,) = dumps(text.replace(line, line[:at] + wrong + line[at + 1 :]))
+        assert captured.dump.status is DumpStatus.DAMAGED
 
 
 LINES = printed(DUMP, "").splitlines(keepends=True)
