@@ -63,7 +63,7 @@ _PASSWORD = re.compile(
     r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
     rf"|mot de passe|{_PASSWORD_ABROAD}|(?<=\")private_?key(?=\"\s*:)"
     r"|secret_access(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
-    r"|(?:private|pre-?shared)[ _-]key(?= *[:=] *(?!-----))"
+    r"|(?:private|pre-?shared)[ _-]key(?= *[:=] *(?!-----)(?=\S*\d)\S{8})"
     r"|x-[\w-]{1,24}-(?:key|token)"
     r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
     r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})"

@@ -170,6 +170,7 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
         "# quectel-CM -s internet -4",
         "wifi: WPA2-PSK 802.11n, psk 12 bytes, unlock code needed",
         "app: Serial.begin(115200), KI: 3, key: 3",
+        "app: CA: No, Private Key: No; private key: provisioned",
         "# ssh -p 2222 host.example --user kit",
         "# ssh -P 2222 host.example",
     ],
