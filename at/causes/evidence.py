@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from at.causes.facts import BESIDES_LTE, ZEROS, Fact, Facts, Value
 from at.causes.line_content import (
+    SAYS_RECEIVED,
     asked_to_end,
     bands_of,
     command_in,
@@ -113,6 +114,8 @@ class Evidence:
 
     def _read(self, line: str, whole: str) -> None:
         self._search_words(line)
+        if SAYS_RECEIVED.search(line):
+            self._facts.pop("silent", None)
         if not _EXCHANGED.search(whole):
             self._heard()
             return

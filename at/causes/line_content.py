@@ -61,6 +61,11 @@ _MEASURED = re.compile(
     r"|-\d+ ?(?:[°%]|(?:C|F|m[AVW]|uA)\b)",
     re.IGNORECASE,
 )
+SAYS_RECEIVED = re.compile(
+    r"\b(?:rx|recv|received|response)\b(?!\W*(?:time|none|null|nothing|empty|error|fail|0\b))\W{1,40}\w",
+    re.IGNORECASE,
+)
+"""A line that speaks of what was received, in whatever form."""
 _NONE = "\u00b7"
 """What the table finds where a line said that there was no error."""
 

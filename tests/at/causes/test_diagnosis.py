@@ -122,6 +122,26 @@ def test_what_ended_without_an_error_is_no_trouble(line: str) -> None:
     assert _causes("AT+CEREG?", "+CEREG: 0,1", "OK", line) == ["registered"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"rx":"SARA-R410M"}',
+        "2024-05-06T10:00:00Z [debug    ] rx                    data=SARA-R410M",
+        "[DEBUG] [CellularLib] Recv: SARA-R410M",
+    ],
+)
+def test_a_modem_answers_whose_answers_stand_in_no_form_that_is_known(line: str) -> None:
+    sent = "[DEBUG] AT cmd AT+CGMM"
+    assert _causes(sent, line) == ["nothing-found"]
+    for nothing in ("RX timeout", "rx: 0 bytes", "received: None", "no response"):
+        assert "line-end" in _causes(sent, nothing)
+
+
+@pytest.mark.parametrize("fix", ["+CGPSINFO: 3113.3,N,12121.2,E", "+CGNSINF: 1,1,20260210,31.8"])
+def test_a_position_that_was_found_later_was_found(fix: str) -> None:
+    assert _causes("AT+CGPSINFO", "+CGPSINFO: ,,,,,,,,", "OK", fix, "OK") == ["nothing-found"]
+
+
 def test_a_network_that_was_open_already_is_no_trouble() -> None:
     already = ("AT+NETOPEN", "+IP ERROR: Network is already opened", "ERROR")
     reached = ('AT+CIPOPEN=0,"TCP","host.example",80', "OK", "+CIPOPEN: 0,0")
