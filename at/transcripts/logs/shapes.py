@@ -97,7 +97,9 @@ def _word(words: str) -> re.Pattern[str]:
 
     Without a sign behind it, a word of plain English needs something of a modem there.
     """
-    signs = rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?={_BEGINS})"
+    signs = (
+        rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{_BEGINS})"
+    )
     return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:{words})(?:{signs})")
 
 
@@ -149,7 +151,13 @@ SHAPES = (
             rf"(?:Token: \{{|Response:(?: |$)|(?={_BEGINS}|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
         ),
     ),
-    Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
+    Shape(
+        "发→◇AT / 收←◆OK",
+        _whole(r"发→◇(?P<text>.*?)□?"),
+        _whole(r"收←◆(?P<text>.*)"),
+        _whole(r"(?P<text>)□"),
+        Rest.RECEIVED,
+    ),
     Shape(
         "send (AT^M)",
         _whole(r"send \((?:\\\w)*(?P<text>.*?)(?:\^M)*\)"),
@@ -169,7 +177,8 @@ SHAPES = (
 _TIME = r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
 _TIME_OF_LOG = rf"{_TIME}(?:\.(?P<fraction>\d{{1,6}}))?"
 CLOCK = re.compile(
-    r"\s*[\[(]?(?:(?:[A-Z][a-z]{2} )?(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
+    r"\s*[\[(]?(?:(?:[A-Z][a-z]{2} )?"
+    r"(?:\d{4}(?P<dash>[-/]?)\d\d(?P=dash)\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
     rf"{_TIME}"
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?"
@@ -183,7 +192,7 @@ GitLab names the stream behind it.
 """
 _MARK = (
     rf"\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"]|AT[<>] "
-    rf"|(?:{OUT}|{IN})\s*: ?b?['\"]?(?:{_BEGINS})"
+    rf"|(?:{OUT}|{IN})(?:\s*: ?b?['\"]?(?:{_BEGINS})| b['\"])"
 )
 """What stands before what was sent or received, whatever stands before it."""
 LEADS = (
@@ -208,7 +217,7 @@ LEADS = (
         r"(?:\[ *(?P<millis>\d{1,10})\])?\[[CDEIVW]+\]\[[\w. -]+:\d+\]:?\s+(?:[\w:~]+\(\): )?"
     ),
     # The port.
-    re.compile(r"(?P<bracket>\[)?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)\]):?\s+(?=\S)"),
+    re.compile(r"(?P<bracket>[\[(])?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(

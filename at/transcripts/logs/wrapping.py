@@ -22,6 +22,13 @@ _COLUMNS = {
     "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
     "data": re.compile(r"data|text|message|payload|content|line", re.IGNORECASE),
 }
+_TAGS = re.compile(
+    r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)|(?:\[/code\]|</(?:pre|code)>)$", re.IGNORECASE
+)
+"""What a forum sets around a log, on its first line and its last."""
+_LEVELS = frozenset({"level", "severity", "stream", "logger", "priority"})
+_MESSAGES = ("msg", "message", "log", "event")
+_LOGFMT = re.compile(r'(?:(?P<name>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]*)(?: +|$))')
 _RETURNS = re.compile(r"(?<!\^M)(?>(?:\^M)+)$")
 """The CR before a line's end, as cat -v and chat show it."""
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
@@ -64,7 +71,11 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     numbered = _marked_by_socat(
         (
             number,
-            _without_json(_with_commas(_without_html(_RETURNS.sub("", line.strip("\ufeff\r\n"))))),
+            _without_record(
+                _with_commas(
+                    _without_html(_TAGS.sub("", _RETURNS.sub("", line.strip("\ufeff\r\n"))))
+                )
+            ),
         )
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
@@ -240,17 +251,38 @@ def _columns_of(names: Iterable[str]) -> dict[str, int]:
     return columns if {"direction", "data"} <= columns.keys() else {}
 
 
-def _without_json(line: str) -> str:
-    """Return an object of JSON, if it names direction and data, as a row of a table."""
-    if not line.startswith('{"'):
+def _without_record(line: str) -> str:
+    """Return an object of JSON, or a line of name=value, as the line that it holds.
+
+    It is a row of a table if it names direction and data, or a logger's if it names a level.
+    """
+    record = _record_in(line)
+    if columns := _columns_of(record):
+        row = [str(value).strip() for value in record.values()]
+        return _Table("", len(row), columns).line(row)
+    message = next((record[name] for name in _MESSAGES if name in record), None)
+    if not isinstance(message, str) or _LEVELS.isdisjoint(record):
         return line
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return line
-    columns = _columns_of(record)
-    row = [str(value).strip() for value in record.values()]
-    return _Table("", len(row), columns).line(row) if columns else line
+    told = (f"[{record[name]}] " for name in record if _COLUMNS["time"].fullmatch(name))
+    time = next((time for time in told if any(lead.fullmatch(time) for lead in LEADS)), "")
+    return time + message.rstrip("\r\n")
+
+
+def _record_in(line: str) -> dict[str, object]:
+    """Return the members of a line that is nothing but a record, {} for any other."""
+    if line.startswith('{"'):
+        try:
+            record: dict[str, object] = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+        return record
+    pairs: dict[str, object] = {}
+    at = 0
+    while "=" in line and (pair := _LOGFMT.match(line, at)):
+        value = pair["value"]
+        pairs[pair["name"]] = value[1:-1].replace('\\"', '"') if value[:1] == '"' else value
+        at = pair.end()
+    return pairs if at == len(line) else {}
 
 
 def _no_row(number: int, reason: str) -> TranscriptError:

@@ -125,6 +125,8 @@ def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
         "2024-05-06 10:00:00,100 [Thread-1] DEBUG com.example.Modem - {}",
         "2024-05-06 10:00:00.100 | DEBUG    | modem:send:31 - {}",
         "D/AT      ( 1234): {}",
+        "(10:00:00.100) (COM5) {}",
+        "20240506 10:00:00.100 - INFO - {}",
     ],
 )
 def test_what_a_logger_sets_before_a_mark_is_no_part_of_it(lead: str) -> None:
@@ -132,6 +134,24 @@ def test_what_a_logger_sets_before_a_mark_is_no_part_of_it(lead: str) -> None:
     lines = read_log(log.encode()).lines
     assert [(line.side, line.text) for line in lines] == [
         (SENT, "AT+CFUN?"),
+        (RECEIVED, "SARA-R410M"),
+        (RECEIVED, "OK"),
+    ]
+
+
+def test_literals_stand_behind_the_words_of_a_console() -> None:
+    log = (
+        "[2024-05-06 10:00:00,100] Console: Write b'AT+CGMM\\r'\n"
+        "[2024-05-06 10:00:00,200] Console: Read b'\\r\\nSARA-R410M\\r\\nOK\\r\\n'\n"
+    )
+    assert [line.text for line in read_log(log.encode()).lines] == ["AT+CGMM", "SARA-R410M", "OK"]
+
+
+def test_an_answer_over_several_lines_has_a_mark_on_its_first_one() -> None:
+    log = "[10:00:00.100]发→◇AT+CGMM\n□\n[10:00:00.200]收←◆AT+CGMM\nSARA-R410M\n\nOK\n\n"
+    assert [(line.side, line.text) for line in read_log(log.encode()).lines] == [
+        (SENT, "AT+CGMM"),
+        (RECEIVED, "AT+CGMM"),
         (RECEIVED, "SARA-R410M"),
         (RECEIVED, "OK"),
     ]

@@ -47,7 +47,7 @@ OTHERS = (
     ("a dump in hex", "00000000: 4154 2b43 4655 4e3f 0d0a  AT+CFUN?..\n"),
     ("a dump in hex", "0000000 5441 432b 5546 3f4e 0a0d\n000000a\n"),
     ("JSON", '{"a": 1}\n'),
-    ("JSON", '{"level":"info","message":"up","n":1}\n'),
+    ("JSON", '{"level":"info","state":"up","n":1}\n'),
     ("HTML or XML", "<!doctype html>\n<html>\n"),
     ("binary data", "\x7fELF\x01\x02\x03" + "".join(map(chr, range(128)))),
 )

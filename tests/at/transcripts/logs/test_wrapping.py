@@ -52,6 +52,40 @@ def test_several_literals_stand_on_one_line() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{{"log":"{}\\r\\n","stream":"stdout","time":"2026-02-10T12:00:00.25Z"}}',
+        '{{"time":"2026-02-10T12:00:00.25Z","level":"DEBUG","msg":"{}"}}',
+        'time=2026-02-10T12:00:00.25Z level=debug msg="{}"',
+    ],
+)
+@pytest.mark.parametrize("marks", [("", ""), ("TX: ", "RX: ")])
+def test_what_a_logger_writes_as_a_record_is_its_message(
+    record: str, marks: tuple[str, str]
+) -> None:
+    said = (f"{marks[0]}AT+COPS?", f"{marks[1]}+COPS: 1,0,'a'", f"{marks[1]}OK")
+    lines = read_log("\n".join(map(record.format, said)).encode()).lines
+    assert [(line.side, line.text) for line in lines] == [
+        (Side.SENT, "AT+COPS?"), (Side.RECEIVED, "+COPS: 1,0,'a'"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    assert {line.at_s for line in lines} == {12 * 3600 + 0.25}
+
+
+@pytest.mark.parametrize(
+    "line", ['{"message":"hello","ts":1}', "level=3", 'msg="OK"', '{"level":1,"msg":2}', '{"a"']
+)
+def test_a_record_that_no_logger_wrote_stays(line: str) -> None:
+    assert read(f"AT\n{line}\nOK\n")[1] == (Side.RECEIVED, line)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("[code]", "[/code]"), ("<pre>", "</pre>"), ("<code>", "</code>")]
+)
+def test_what_a_forum_sets_around_a_log_is_no_part_of_it(begin: str, end: str) -> None:
+    assert read(f"{begin}AT\nOK{end}\n") == [(Side.SENT, "AT"), (Side.RECEIVED, "OK")]
+
+
 def test_an_echo_in_a_literal_is_received() -> None:
     assert read("TX b'AT\\r'\nRX b'AT\\r\\r\\nOK\\r\\n'\n") == [
         (Side.SENT, "AT"), (Side.RECEIVED, "AT"), (Side.RECEIVED, "OK"),
