@@ -186,6 +186,17 @@ def test_what_may_begin_a_log_line_is_looked_at_once(what: str) -> None:
     assert Redactor(identity=True).clean_answer(line) == line
 
 
+@pytest.mark.parametrize(
+    ("sent", "left"),
+    [
+        ('AT+CPWD="SC","7193"', 'AT+CPWD="SC","{redacted:pin}"'),
+        ('AT+CIPSSLCPSK=0,"7193"', 'AT+CIPSSLCPSK=0,"{redacted:password}"'),
+    ],
+)
+def test_the_name_of_a_command_is_no_name_of_a_setting(sent: str, left: str) -> None:
+    assert Redactor().clean(sent.encode()).decode() == left
+
+
 def test_what_is_no_secret_stays() -> None:
     listed = b'%CMNG: 7,3,"' + b"A" * 64 + b'"'
     assert Redactor().clean(listed) == listed
