@@ -59,7 +59,8 @@ _PASSWORD_ABROAD = _spelt(
 _COLON = _spelt("\uff1a : =")  # the first is the colon of Chinese and Japanese
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    r"(?ai)(?<![a-z0-9+%#^$*])([a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk|secret)(?:[ _]key)?"
+    r"(?ai)(?<![a-z0-9+%#^$*])"
+    r"([a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk|secret)(?:[ _]key)?"
     r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
     rf"|mot de passe|{_PASSWORD_ABROAD}|(?<=\")private_?key(?=\"\s*:)"
     r"|secret_access(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
