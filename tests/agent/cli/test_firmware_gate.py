@@ -28,6 +28,8 @@ from agent.config import write as configuration
 from agent.location.access_points import access_points_to_json
 from agent.location.wifi.companion import WifiCompanion
 from agent.standin.core.dispatch import Dispatcher
+from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.seed import ip_device
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import ROOT, Done, cellagent
 from tests.support.commands.running_agent import agent_on, write_profile
@@ -199,6 +201,7 @@ def bench(standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
     made = Bench(standin, tmp_path)
+    registry(standin.cloud).create(standin.team_id, ip_device(DEVICE, "Generic"))
     answer = Dispatcher.__call__
 
     async def keep(self: Dispatcher, scope: Any, receive: Any, send: Any) -> None:
