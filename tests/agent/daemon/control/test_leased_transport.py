@@ -79,6 +79,9 @@ async def agent(tmp_path: Path) -> AsyncIterator[RunningAgent]:
 async def test_a_command_takes_its_turn(agent: RunningAgent, words: tuple[str, ...]):
     # With no --port: the profile has one kit, and the agent holds it.
     assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+    if words[0] == "fota":  # the account has jobs for no other kit
+        onboarded = await agent.run("provision", "run", "--registration", "onboard")
+        assert onboarded.code == 0, onboarded.err
     done = await agent.run(*words)
     assert done.code == 0, done.err
 
