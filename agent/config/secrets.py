@@ -166,8 +166,9 @@ class Secrets:
         `unattended`: for an agent that runs, and reads it again at a reload.
         """
         origin = self.origin(name)
-        if origin is None:
-            return ""
+        return "" if origin is None else self._replaced(name, origin, unattended=unattended)
+
+    def _replaced(self, name: str, origin: Origin, *, unattended: bool) -> str:
         reload = ", then `cellagent reload`" if unattended else ""
         # The agent adds its own profile.
         profile = "" if unattended else f" --profile {shlex.quote(self.profile)}"
@@ -185,20 +186,39 @@ class Secrets:
 
     def _find(self, name: str) -> tuple[Secret, Origin] | None:
         known = SECRETS[name]
+        value, origin = self._source(name, known) or ("", None)
+        value = value.rstrip("\r\n")  # that editors add
+        if not value or origin is None:
+            return None
+        try:
+            return usable_secret(value, known, f"{known.about} ({origin.where})"), origin
+        except ConfigError as error:
+            error.hint = self._replaced(name, origin, unattended=False)
+            raise
+
+    def _source(self, name: str, known: SecretName) -> tuple[str, Origin] | None:
+        """Return the value as the first source has it. Raises ConfigError."""
         if value := self._environ.get(known.variable):
-            return _checked(value, known, Origin("environment", known.variable))
+            return value, Origin("environment", known.variable)
         if folder := self._environ.get("CREDENTIALS_DIRECTORY"):
             credential = Path(folder) / f"cellagent.{name}"
             if credential.is_file():
                 # The folder is systemd's, private to the service: no mode to check.
-                return _checked(_text(credential), known, Origin("credentials", credential.name))
+                origin = Origin("credentials", credential.name)
+                try:
+                    return credential.read_text(encoding="utf-8"), origin
+                except (OSError, UnicodeDecodeError) as error:
+                    raise ConfigError(
+                        f"cannot read the credential {credential.name}",
+                        hint=self._replaced(name, origin, unattended=False),
+                    ) from error
         stored = self._file_table().get(name)
         if stored is not None:
             if not isinstance(stored, str):
                 raise ConfigError(f"{self.file}: {self.profile}.{name} is not a text")
-            return _checked(stored, known, Origin("file", f"{self.file}: {self.profile}.{name}"))
+            return stored, Origin("file", f"{self.file}: {self.profile}.{name}")
         if self._use_keyring and (value := _from_keyring(f"{self.profile}:{name}")):
-            return _checked(value, known, Origin("keyring", f"{self.profile}:{name}"))
+            return value, Origin("keyring", f"{self.profile}:{name}")
         return None
 
     def _file_table(self) -> Mapping[str, object]:
@@ -246,22 +266,6 @@ def secrets_table(path: Path, profile: str) -> dict[str, object]:
 def usable_secret(value: str, known: SecretName, what: str) -> Secret:
     """Return a text as a secret of that kind. Raises ConfigError, naming `what`, not the value."""
     return Secret.one_line(value, what) if known.one_line else Secret(value)
-
-
-def _checked(value: str, known: SecretName, origin: Origin) -> tuple[Secret, Origin] | None:
-    """Return the value as a secret, without the line end that editors add. Raises ConfigError."""
-    value = value.rstrip("\r\n")
-    if not value:
-        return None
-    what = f"{known.about} ({origin.where})"
-    return usable_secret(value, known, what), origin
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the credential {path.name}") from error
 
 
 def keep_in_keyring(name: str, value: str) -> None:

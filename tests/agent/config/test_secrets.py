@@ -61,6 +61,19 @@ def test_environment_wins_over_systemd_credentials_and_those_over_the_file(
     assert load().secrets.require("api_key").reveal() == "from-the-environment"
 
 
+@pytest.mark.parametrize("content", [b"abc\n", b"two words\n", b"\xff\xfe\n"])
+def test_a_credential_of_systemd_that_is_none_is_named_with_what_replaces_it(
+    file: Path, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "cellagent.api_key").write_bytes(content)
+    configuration = load(environ={"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"cellagent\.api_key") as caught:
+        configuration.secrets.get("api_key")
+    assert caught.value.hint == (
+        "api_key is systemd's cellagent.api_key: replace it, then restart the service"
+    )
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o666, 0o620])
 def test_a_secrets_file_that_others_can_read_is_refused(
     file: Path, tmp_path: Path, mode: int
@@ -101,6 +114,9 @@ def test_a_secret_that_would_not_fit_a_header_is_refused_without_showing_it(
     with pytest.raises(ConfigError, match="API key of the device cloud") as caught:
         configuration.secrets.get("api_key")
     assert value not in str(caught.value)
+    assert (
+        caught.value.hint == "api_key is of the environment: set CELLAGENT_API_KEY to a valid one"
+    )
     set_secret("api_key", CANARY, profile="lab")
     with pytest.raises(ConfigError):
         set_secret("api_key", value, profile="lab")
