@@ -115,7 +115,7 @@ def _bands(scale: Scale, *, named: bool) -> list[Html]:
         size = f"{end - y:.1f}%"
         drawn.append(tag("rect", class_=f"q{rank}", y=f"{y}%", width="100%", height=size))
         if named:
-            lower = "2.8em" if top < scale.limit < bottom or bottom < scale.limit < top else "1.2em"
+            lower = "2.8em" if bottom < scale.limit < top else "1.2em"
             drawn.append(tag("text", word, x="0.5em", y=f"{y}%", dy=lower))
     if named:
         weak = f"weak below {number(scale.limit)}"

@@ -145,7 +145,7 @@ def recording(
     ]
     for each in chosen:
         mark, _, line = each.text.partition(" ")
-        data = line.encode(errors="backslashreplace")
+        data = line.encode()
         at_s = (each.at - chosen[0].at).total_seconds()
         if mark == Direction.SENT.value:
             sent = redactor.clean_command(data + b"\r")

@@ -28,7 +28,7 @@ from agent.daemon.snapshot import (
 )
 from agent.page.kit import console_text, kit_view, signal_csv
 from agent.page.moment_feed import MomentFeed
-from agent.page.timeline import LANES, recording
+from agent.page.timeline import LANES, decisions, lanes, recording
 from agent.page.view import Painted, Surroundings, View, live, whole_page
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import parse_transcript
@@ -244,6 +244,39 @@ def test_each_value_stands_beside_its_own_name() -> None:
     assert "63.40000, 10.39000, ±120 m by MCELL" in parts["position"]
     assert "RSRP −97 dBm" in parts["signal"]
     assert "SNR 6 dB" in parts["signal"]
+
+
+def test_a_lane_has_a_bar_for_each_half_minute_with_the_height_and_the_worst_of_it() -> None:
+    now = NOW.timestamp()
+    recent = RecentMoments(lambda: now)
+    for seconds_ago, level in ((3600, ""), (3599, ""), (1800, "warning"), (1799, ""), (0, "error")):
+        now = NOW.timestamp() - seconds_ago
+        recent.add(CONSOLE, "x", level)
+    by_name = dict(zip(LANES, lanes(recent, NOW, None), strict=True))
+    bars = re.findall("<rect ([^>]*)", by_name[CONSOLE])
+    assert [
+        [re.findall(f'{name}="([^"]*)"', bar)[0] for name in ("class", " x", " y", "height")]
+        for bar in bars
+    ] == [
+        ["f-edge", "0.00%", "35%", "65%"],
+        ["f-bad", "50.00%", "0%", "100%"],
+        ["f-bad", "99.17%", "35%", "65%"],
+    ]
+    assert 'aria-label="Console: 4 in the last hour, 2 of trouble"' in by_name[CONSOLE]
+    assert ">Console 4</text>" in by_name[CONSOLE]
+    assert "<rect" not in by_name[AT]
+    assert 'aria-label="AT: 0 in the last hour"' in by_name[AT]
+
+
+def test_a_decision_has_its_date_its_colour_and_what_happened_around_it() -> None:
+    now = NOW.timestamp() - 86400
+    recent = RecentMoments(lambda: now)
+    recent.add(DECISIONS, "gave up", "warning")
+    shown = decisions(kit("a"), recent, NOW)
+    assert 'href="/kits/a?at=2026-11-21T06:10:02Z#around"' in shown
+    assert ">21 Nov 06:10<" in shown
+    assert '<span class="attn">gave up</span>' in shown
+    assert 'role="region"' in shown
 
 
 def test_the_signal_is_a_chart_a_table_and_a_file() -> None:
