@@ -78,6 +78,20 @@ def test_a_board_that_is_refused_does_not_get_the_device_id_of_another(address: 
     ledger.close()
 
 
+def test_a_board_has_its_device_id_from_its_claim_on_and_another_from_its_registration(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    assert ledger.claim(run_of(UUID, device_id=DEVICE))().record.device_id == DEVICE
+    ledger.finish_key(UUID, "key", "", "PEM", "digest", "")
+    ledger.release(UUID)
+    assert ledger.claim(run_of(UUID, device_id="nrf-another"))().record.device_id == DEVICE
+    ledger.begin_registration(UUID, "register", "", "onboard")
+    ledger.finish_registration(UUID, "register", "", "onboard", registered_as="nrf-another")
+    assert [one.device_id for one in boards_of(ledger)] == ["nrf-another"]
+    ledger.close()
+
+
 def test_a_device_id_that_was_taken_over_retires_the_other_boards_keys(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)

@@ -187,8 +187,9 @@ def test_a_label_is_one_board_s_and_moves_when_that_is_allowed(address: str) -> 
     assert ledger.bind_label(UUID, "L1", replaces=False)() == "", "the same again"
     with pytest.raises(LabelTaken, match=f"L1 is that of board {UUID}"):
         ledger.bind_label(OTHER, "L1", replaces=False)()
-    with pytest.raises(LabelTaken, match="has the label L1, and L2 was scanned"):
+    with pytest.raises(LabelTaken, match="has the label L1, and L2 was scanned") as taken:
         ledger.bind_label(UUID, "L2", replaces=False)()
+    assert "`--relabel L2`" in taken.value.hint
     assert ledger.labelled("L2") is None
     moved = ledger.bind_label(OTHER, "L1", replaces=True)()
     assert moved == f"--relabel L1: label L1 is that of board {UUID}"
