@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import re
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cli.framework.terminal import InputLines, TableWriter, bar, folded, progress_bar
+from agent.cli.framework.terminal import (
+    InputLines,
+    TableWriter,
+    aligned,
+    ask,
+    bar,
+    ended_by_ctrl_c,
+    folded,
+    progress_bar,
+    wrapped,
+)
+from agent.errors import UsageError
 from tests.support.commands.on_a_terminal import on_a_terminal
 
 
@@ -208,3 +220,93 @@ async def test_input_that_can_be_read_no_more_has_ended(monkeypatch: pytest.Monk
         monkeypatch.setattr(sys, "stdin", cannot_be_read)
         async with asyncio.timeout(60):
             assert [line async for line in InputLines()] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (b"", []),
+        (b"AT\nATI\n", [b"AT\n", b"ATI\n"]),
+        (b"\nAT", [b"\n", b"AT"]),
+        (b"x" * 65_536, [b"x" * 65_536]),
+    ],
+)
+async def test_each_line_of_the_input_comes_with_its_end_and_the_last_as_it_is(
+    written: bytes, lines: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "input").write_bytes(written)
+    with (tmp_path / "input").open("rb") as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        async with asyncio.timeout(60):
+            assert [line async for line in InputLines()] == lines
+
+
+async def test_a_line_of_the_input_that_never_ends_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "input").write_bytes(b"AT\n" + b"x" * 80_000)
+    with (tmp_path / "input").open("rb") as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        lines = InputLines()
+        async with asyncio.timeout(60):
+            assert await anext(lines) == b"AT\n"
+            with pytest.raises(UsageError, match="longer than 65,536 bytes"):
+                await anext(lines)
+
+
+def test_a_long_table_is_written_as_it_comes_with_its_head_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = TableWriter("name", "said")
+    for number in range(99):
+        table.add(number, None if number else "two\nlines")
+    assert capsys.readouterr().out == ""
+    table.add(99, "")
+    head, first, *rest = capsys.readouterr().out.splitlines()
+    assert (head, first) == ("name  said", "0     two lines")
+    assert rest == [f"{number:<4}  -" for number in range(1, 100)]
+    table.flush()
+    table.add("last", "x")
+    table.flush()
+    assert capsys.readouterr().out == "last  x\n"
+    TableWriter("name").flush()
+    assert capsys.readouterr().out == "name\n", "an empty one has its head"
+
+
+def test_cells_stand_in_columns_and_numbers_end_alike() -> None:
+    rows = [("board", "tries"), ("a", "1"), ("bc", "10")]
+    assert list(aligned(rows, {1})) == ["board  tries", "a          1", "bc        10"]
+    assert list(aligned(rows)) == ["board  tries", "a      1", "bc     10"]
+    assert list(aligned([])) == []
+
+
+def test_what_is_wrapped_keeps_its_commands_whole() -> None:
+    text = "first do `cellagent config set kit.port PORT`, or else /a/long-path/to/some-where-it-is"
+    assert wrapped(text, 40, "  try: ", "    ") == [
+        "  try: first do",
+        "    `cellagent config set kit.port PORT`,",
+        "    or else",
+        "    /a/long-path/to/some-where-it-is",
+    ]
+
+
+def test_what_cannot_be_undone_is_not_done_where_nobody_can_be_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Path(os.devnull).open() as nobody:
+        monkeypatch.setattr(sys, "stdin", nobody)
+        ask("Delete all?", yes=True)
+        with pytest.raises(UsageError, match="nobody is there to ask") as refused:
+            ask("Delete all?", yes=False)
+    assert refused.value.hint == "`--yes` does it without asking"
+
+
+def test_ctrl_c_ends_a_question_and_is_as_it_was_after_it() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with pytest.raises(KeyboardInterrupt), ended_by_ctrl_c():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
