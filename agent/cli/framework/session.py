@@ -84,7 +84,7 @@ class Session:
         if profile.kits:
             raise UsageError(
                 f"the profile has {len(profile.kits)} kits",
-                hint=_name_one(kit.port for kit in profile.kits.values()),
+                hint=_name_one(each.port for each in profile.kits.values()),
             )
         return msgspec.structs.replace(profile.kit, port=self.only_kit_port())
 
