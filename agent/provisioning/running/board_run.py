@@ -112,7 +112,6 @@ class BoardRun:
     on_step: Callable[[ProvisioningStep], None]
 
     def __post_init__(self) -> None:
-        self._goal = self.station.goal
         self._step = ProvisioningStep.IDENTITY
         self._times = StepTimes()
         self._offline = OfflineMode(self.port, self.ledger)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import agent
 from agent.config.identity_keys import IdentityKeys
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -71,12 +72,18 @@ async def test_old_firmware_is_refused_before_anything_is_written(
     tray = Tray(tmp_path, firmware="mfw_nrf9160_1.2.3", model="nrf9160")
     async with station_of(standin, tmp_path) as station:
         [outcome] = await provision(station, tray, 1)
+        [location] = tray.locations(1)
+        begun = station.run_at(location, "L-1")._run
     assert (outcome.outcome, outcome.step, outcome.exit, outcome.writes) == (
         "refused",
         "gate",
         4,
         0,
     )
+    assert outcome.reason_code == "firmware"
+    assert (begun.label, begun.port, begun.security_tag, begun.cellagent) == (
+        "L-1", location.port, GOAL.security_tag, agent.__version__,
+    )  # fmt: skip
 
 
 async def test_a_modem_that_restarts_meanwhile_is_only_to_be_run_again(
