@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
-from at.transcripts.logs.reader import seconds_between
+from at.transcripts.logs.lines import seconds_between
 
 Value = int | float | str
 _DENIED = 3

@@ -3,14 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from at.transcripts.logs.reader import (
-    LogLine,
-    ReadLog,
-    Side,
-    begins_exchange,
-    read_log,
-    seconds_between,
-)
+from at.transcripts.logs.lines import LogLine, Side, begins_exchange, seconds_between
+from at.transcripts.logs.reader import ReadLog, read_log
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from at.transcripts.importer import import_log
 from at.transcripts.logs.hex_dumps import without_dumps
-from at.transcripts.logs.reader import Side, read_log
+from at.transcripts.logs.lines import Side
+from at.transcripts.logs.reader import read_log
 
 SENT, RECEIVED = Side.SENT, Side.RECEIVED
 PEM = 'AT%CMNG=0,7,0,"-----BEGIN CERTIFICATE-----\nVEVTVA==\n-----END CERTIFICATE-----"'

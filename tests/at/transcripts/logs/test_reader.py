@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.logs.reader import LogLine, Side, read_lines, read_log
+from at.transcripts.logs.lines import LogLine, Side
+from at.transcripts.logs.reader import read_lines, read_log
 
 SENT, RECEIVED, LOG = Side.SENT, Side.RECEIVED, Side.LOG
 

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.logs.reader import Side, read_lines, read_log
+from at.transcripts.logs.lines import Side
+from at.transcripts.logs.reader import read_lines, read_log
 from at.transcripts.logs.shapes import SHAPES
 
 SENT, RECEIVED = Side.SENT, Side.RECEIVED

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.transcripts.logs.reader import Side, read_log
+from at.transcripts.logs.lines import Side
+from at.transcripts.logs.reader import read_log
 from at.transcripts.logs.terminal import shown
 
 LOG = "[00:00:02.500,000] <inf> app: beat"

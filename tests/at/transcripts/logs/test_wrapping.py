@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.logs.reader import Side, read_log
+from at.transcripts.logs.lines import Side
+from at.transcripts.logs.reader import read_log
 
 TEXTS = st.text("abc'\\,;|&=é[]{}()", max_size=12)
 CELLS = st.lists(

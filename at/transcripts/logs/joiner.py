@@ -1,0 +1,162 @@
+"""Makes records of the lines of a log: what was divided is joined, what was joined divided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from at.protocol.line.items import final_result
+from at.transcripts.logs import shapes
+from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, begins_exchange
+from at.transcripts.logs.shapes import NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.sides import TOLD_BY_LOOK, by_rest, marked
+from at.transcripts.payloads import Payloads, Phase
+
+# What no line of a key or of a text looks like: a quote that is open there was never closed.
+_NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
+_LONGEST_QUOTE = 500
+"""Lines after which a quote that is open was a stray one."""
+
+
+class Joiner:
+    """Makes records of the lines of a file: spelt ends and words divide, open quotes join."""
+
+    def __init__(self, shape: Shape, with_ends: set[Side]) -> None:
+        self._shape = shape
+        self._with_ends = with_ends
+        self._payloads = Payloads()
+        self._open: dict[Side, tuple[list[str], Head]] = {}
+        """What stands in a quote that is open, by side, and the line on which it begins."""
+        self._marked_sent = ""
+        """What was last marked as sent: the same without a mark is its echo."""
+        self._received = False
+        """Whether the last line was: one without a mark that has a spelt end goes on with it."""
+
+    def lines(self, heads: Iterable[Head]) -> Iterator[LogLine]:
+        """Yield the records, oldest first."""
+        for mark, text, head in self._whole(heads):
+            goes_on = mark is None and self._received and shapes.ends_spelt(text)
+            side = Side.RECEIVED if goes_on else mark
+            self._received = side is Side.RECEIVED
+            for piece, answers in _pieces(side, text):
+                later = Side.RECEIVED if answers else side
+                yield from self._line(later, piece, head)
+        for side in tuple(self._open):
+            yield from self._end(side)
+
+    def _whole(self, heads: Iterable[Head]) -> Iterator[tuple[Side | None, str, Head]]:
+        """Yield what the lines hold; what a port gave in parts, and a logger wrote so, is whole."""
+        begun: tuple[Side, str, Head] | None = None
+        for head in heads:
+            for side, part in marked(self._shape, head):
+                first, text = head, part
+                if begun and side in {Side.SENT, Side.RECEIVED}:
+                    if side is begun[0] and _goes_on(begun[1], part):
+                        text, first = begun[1] + part, begun[2]
+                    else:
+                        yield begun
+                    begun = None
+                is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
+                if side in self._with_ends and not is_data and not shapes.ends_spelt(part):
+                    assert side is not None
+                    begun = side, text, first
+                else:
+                    yield side, text, first
+        if begun:
+            yield begun
+
+    def _line(self, side: Side | None, text: str, head: Head) -> Iterator[LogLine]:
+        within = side or next(iter(self._open), None)
+        is_sent_answered = within is Side.SENT and final_result(text) is not None
+        if within and (is_sent_answered or _NEW_COMMAND.fullmatch(text)):
+            yield from self._end(within)
+        if side is None:
+            side = next(iter(self._open), None) or self._unmarked(text)
+        elif side is Side.SENT:
+            self._marked_sent = text
+        if side is Side.SENT:
+            yield from self._end(Side.RECEIVED)  # its end was lost
+        if side is Side.LOG:
+            if text:
+                yield LogLine(side, text, head.at_s, head.number)
+            return
+        if side is Side.RECEIVED and self._shape.rest is Rest.BY_LOOK:
+            text = text.removeprefix("> ")
+        parts = self._open.setdefault(side, ([], head))[0]
+        parts.append(text)
+        is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
+        odd = text.count('"') % 2 == 1 and not is_data
+        if odd == (len(parts) > 1) or is_data or len(parts) > _LONGEST_QUOTE:
+            yield from self._end(side)
+
+    def _unmarked(self, text: str) -> Side:
+        """Return the side of a line without a mark."""
+        answers = final_result(text) is not None or NAMED_ANSWER.match(text) is not None
+        by_look = self._shape.rest in TOLD_BY_LOOK
+        if by_look and self._payloads.phase is Phase.DATA and not answers:
+            return Side.SENT
+        if text == self._marked_sent:
+            return Side.RECEIVED
+        return by_rest(self._shape, None, text)[0]
+
+    def _end(self, side: Side) -> Iterator[LogLine]:
+        """Yield what is open on a side."""
+        parts, head = self._open.pop(side, ([], None))
+        text = "\n".join(parts)
+        if not text or head is None:
+            return
+        if side is Side.SENT:
+            self._payloads.sent(text.encode("utf-8", "surrogateescape"))
+        else:
+            self._payloads.received(text.encode("utf-8", "surrogateescape"))
+        yield LogLine(side, text, head.at_s, head.number)
+
+
+def _goes_on(begun: str, part: str) -> bool:
+    begins = shapes.SPELT_END.match(part) is not None or begins_exchange(part)
+    return not begins and len(begun) < LONGEST_LINE
+
+
+def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a line, each with whether it answers the one before it."""
+    if side is Side.LOG:
+        yield text, False
+        return
+    for part in _without_spelt_ends(text):
+        if joined := shapes.IN_ONE_LINE.fullmatch(part):
+            yield joined[1], False
+            yield from ((answer.strip(), True) for answer in joined[2].split(";"))
+            continue
+        answers = False
+        remarked = shapes.REMARK.fullmatch(part)
+        rest = remarked[1] if remarked else part
+        if result := shapes.GLUED.match(rest):
+            yield result[0], answers
+            rest = rest[result.end() :]
+        for words in shapes.WORDS:
+            if (match := words.fullmatch(rest)) and match[1].count('"') % 2 == 0:
+                yield match[1], answers
+                rest, answers = match[2], True
+        yield rest, answers
+
+
+def _without_spelt_ends(text: str) -> list[str]:
+    """Return the parts of a line between the ends that a tool spelt out or lost, [""] if none."""
+    parts, begin = [], 0
+    quotes = counted = 0
+    for match in shapes.SPELT_END.finditer(text):
+        quotes += text.count('"', counted, match.start())
+        counted = match.start()
+        quoted = quotes % 2 == 1
+        if match[0][0] not in "\\\r\n" or not quoted or match.end() == len(text):
+            parts.append(text[begin : match.start()])
+            begin = match.end()
+    parts.append(text[begin:])
+    exchanges = (one for part in parts for one in _exchanges(part))
+    return [part.strip() for part in exchanges if part.strip()] or [""]
+
+
+def _exchanges(text: str) -> list[str]:
+    """Return the exchanges of a line whose line ends were lost, outside quotes."""
+    parts = shapes.LOST_END.split(text)
+    return [text] if any(part.count('"') % 2 for part in parts) else parts
