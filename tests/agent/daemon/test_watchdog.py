@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,16 @@ from agent.daemon.watchdog import SMALLEST_STEP_S, ClockStepDetector, StallDetec
 
 async def test_a_loop_that_turns_is_not_told_of():
     told: list[str] = []
-    watch = StallDetector(told.append, limit_s=30.0)
+    looks = threading.Semaphore(0)
+
+    def clock() -> float:
+        looks.release()
+        return 5.0  # no time passes
+
+    watch = StallDetector(told.append, limit_s=0.004, clock=clock)
     watch.start()
-    await asyncio.sleep(0)
+    for _ in range(9):  # some of them are the loop's own
+        assert await asyncio.to_thread(looks.acquire, timeout=20)
     watch.stop()
     assert told == []
 
