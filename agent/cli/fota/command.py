@@ -117,6 +117,13 @@ async def _pull(session: Session, observer: UpdateObserver, *, again: bool) -> J
             async with _runner(session, observer, again=again) as runner:
                 try:
                     return await runner.pull()
+                except asyncio.CancelledError:
+                    if runner.journal.open_job is not None:
+                        session.goes_on = (
+                            "`cellagent fota pull` goes on with the job, "
+                            "`cellagent fota abandon` gives it up"
+                        )
+                    raise
                 except LinkLost:
                     if runner.journal.step.in_install and not awaited_until:
                         note("the kit is away: waiting until its port is back")

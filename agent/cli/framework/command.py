@@ -332,7 +332,12 @@ def run_command_line(root: click.Command) -> int:
         # A question that click asked: it was answered with no, or not at all.
         unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None
         message = "not done: the answer was not yes" if unanswered else "stopped by Ctrl-C"
-        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", message, "")
+        hint = session.goes_on
+        if hint:
+            from agent.cli.framework.hints import pasteable_hint
+
+            hint = pasteable_hint(hint, message, session)
+        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", message, hint)
     except click.exceptions.NoArgsIsHelpError as bare:  # a group alone is answered with its help
         note(bare.format_message())
         return bare.exit_code

@@ -44,6 +44,8 @@ class Session:
     verbosity: int = 0
     is_waiting: bool = False
     """A person sees what is waited for: of what that asks for meanwhile nothing is shown."""
+    goes_on: str = ""
+    """The hint after Ctrl-C, where something was begun that can be gone on with."""
 
     @cached_property
     def loaded(self) -> Configuration:

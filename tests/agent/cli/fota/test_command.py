@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 import zipfile
 from datetime import UTC, datetime
@@ -153,6 +154,35 @@ async def test_a_job_is_checked_pulled_and_shown(
         assert (code, shown["device_id"], shown["open"]) == (0, DEVICE, None)
         assert shown["results"][0]["job"] == job_id
         assert await fota("abandon") == (0, [{"job": None}], "")
+
+
+async def test_a_pull_that_is_stopped_says_how_it_goes_on(
+    standin: Any, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(standin)
+    await office.onboard()
+    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+    async with virtual_kit() as port:
+        monkeypatch.setenv("CELLAGENT_PORT", port)
+        await office.offer(image, "application", "v2.0.1")
+        await standin.control({"faults": ["slow-body=3600@GET /v1/firmwares/*"]})
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "fota", "pull", "--profile", "bench"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        async for said in process.stderr:
+            if b"downloading" in said:
+                break
+        process.send_signal(signal.SIGINT)
+        *_, told, hint = (await process.stderr.read()).decode().splitlines()
+        assert (told, hint) == (
+            "cellagent: stopped by Ctrl-C",
+            "  try: `cellagent fota pull --profile bench` goes on with the job, "
+            "`cellagent fota abandon --profile bench` gives it up",
+        )
+        assert await process.wait() == 130
 
 
 async def made_on_the_modem(port: str) -> str:
