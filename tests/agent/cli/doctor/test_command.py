@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli.doctor.checks import look_at_profile, look_at_services
-from agent.cli.doctor.command import command
 from agent.cli.framework.session import Session
+from agent.cli.tree import root
 from agent.config.secrets import SECRETS
 from agent.config.write import set_default_profile, set_value, write_profile
 from agent.standin.connect_proxy import connect_proxy
@@ -200,7 +200,7 @@ def test_a_serial_port_that_is_no_kit_s_is_no_failure(
 ) -> None:
     session = Session(json=True)
     session.usb_ports = lambda: [usb]
-    command.main([], standalone_mode=False, obj=session)
+    root.main(["doctor"], standalone_mode=False, obj=session)
     found = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
     assert found["port"]["state"] == "warn"
     assert f"cellagent doctor --port {shlex.quote(usb.device)}`" in found["port"]["next"]

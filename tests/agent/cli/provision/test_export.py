@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.cli.provision import export
+from agent.cli.tree import root
 from agent.files.paths import state_dir
 from agent.provisioning import exports
 from agent.provisioning.record_columns import BOARD
@@ -54,7 +54,7 @@ def test_more_rows_than_the_service_takes_at_a_time_are_said_to_be(
 ) -> None:
     given = ["x\n"] * rows
     monkeypatch.setattr(exports, "for_bulk_onboarding", lambda *_, **__: given)
-    export.command.main(["--as", "bulk"], standalone_mode=False)
+    root.main(["provision", "export", "--as", "bulk"], standalone_mode=False)
     told = capsys.readouterr()
     assert told.out == "".join(given)
     assert ("1,001 rows: the service takes 1,000 of them" in told.err) is is_too_many
