@@ -28,7 +28,8 @@ from tests.support.commands.on_a_terminal import take_terminal
 from tests.support.commands.user_project import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[3]
-ROWS, COLUMNS = 60, 100
+# Wider than any line: a page shows each whole, whatever the terminal of who reads it.
+ROWS, COLUMNS = 60, 1000
 PATIENCE_S = 90.0
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAVED = re.compile(r"^```\w+\n# ([\w-]+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
