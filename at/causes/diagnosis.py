@@ -10,7 +10,7 @@ from at.causes.evidence import Evidence
 from at.causes.facts import Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
 from at.transcripts.logs.reader import read_lines
-from at.transcripts.redaction.redactor import without_logged_secrets
+from at.transcripts.redaction.named_secrets import without_logged_secrets
 
 MOST = 5
 _MOST_FAILURES = 2

@@ -1,0 +1,147 @@
+"""Hides what a line of a log names as secret: by a word, an option, a header or a program.
+
+The parameters of AT commands are known by their places (at.protocol.redaction). Pure.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from at.protocol.redaction.command_redaction import without_secrets_as_it_stands
+from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
+
+_HEADER = re.compile(
+    r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:(?:bearer|basic) +(?=(?P<word>[^\s\"]))"
+    r"|(?:digest|token|aws4-hmac-sha256) +)|cookie\"?\s*:\s*\"?)(?(word)[^\s\"]+|[^\r\n]+)"
+)
+"""A header that opens something; what is no one word is hidden to the end of its line."""
+
+
+def _either(words: str) -> set[str]:
+    """Return words as text, and as the bytes of UTF-8 that a line of a port has."""
+    return {*words.split(), *(word.encode().decode("latin-1") for word in words.split())}
+
+
+def _spelt(words: str) -> str:
+    return "|".join(map(re.escape, sorted(_either(words))))
+
+
+_ABROAD = (
+    "kennwort contraseña senha wachtwoord lösenord heslo hasło salasana passord adgangskode parola"
+    " пароль Пароль 密码 密碼 パスワード 비밀번호"
+)
+_COLON = _spelt("\uff1a : =")  # the first is the colon of Chinese and Japanese
+# What firmware logs of its own: a password by that name, a message as the modem gave it.
+_PASSWORD = re.compile(
+    r"(?ai)(?<![a-z0-9+%#^$*])"
+    r"((?:[a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk|secret)(?:[ _]key)?"
+    r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
+    rf"|mot de passe|{_spelt(_ABROAD)}|(?<=\")private_?key(?=\"\s*:)"
+    r"|secret_access(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
+    r"|(?:private|pre-?shared)[ _-]key(?= *[:=] *(?!-----)(?=\S*\d)\S{8})"
+    r"|x-[\w-]{1,24}-(?:key|token)"
+    r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
+    r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})"
+    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key))"
+    rf"(?:(?: eingeben| for [\w.@-]+)?(?:\[\d*\]|[\"'])?\s*(?:{_COLON})\s*| +(?=[\"'])"
+    r"|[\"'](?:\s*,\s*\d{1,3}){0,2}\s*,\s*(?=[\"'])|>(?=[^<>\s]+</)"  # AT's settings; XML
+    r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
+    r"(?>([\"'])?))(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
+)
+_PIN_ABROAD = "ПИН пин"
+_CODE_ABROAD = _spelt("код コード 码 碼")
+_PIN = re.compile(
+    r"(?ai)(?:(?<![a-z0-9])|(?<=sim)|(?<=enter))"
+    rf"((?:pin|puk|adm|unlock code|{_spelt(_PIN_ABROAD)})(?:number)?[12]?"
+    rf"(?:[ _-]?(?:code|kod[ei]?|koodi|{_CODE_ABROAD}))?(?: is| to| eingeben| string)?"
+    rf"[\"']?(?:[ \t,>(]|{_COLON}){{1,3}}(?:string:)?[\"'(]?"
+    r"|\b(?:simunlock|\w+\.begin)\((?=[\"'])[\"']|\bumbim\b[^\r\n]{0,60}?\bunlock +"
+    r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -p +)"
+    r"[0-9]{4,8}(?:,[0-9]{4,8})*(?![\w.-])"
+)
+# What a shell of Zephyr stores, or is told to use.
+_STORED = re.compile(
+    r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
+    r"|~\$ (?!cred )[^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
+)
+# What a host gives a program: as an option, a setting, or in words.
+_GIVEN = re.compile(
+    r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|pw|psk|secret|token|api-?key"
+    r"|project-key) +"
+    r"|\bgsm\.password +|\bwith (?:password|passphrase|psk) +|\bwpa_passphrase +\S+ +"
+    r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
+    r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
+    r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
+    r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
+    r"[^\s{-][^\s,;]*"
+)
+_IN_PLACE = re.compile(
+    r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
+    r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -s +\S+ +(?!-)"
+    r"|\b(?:wifi\.begin|(?:wlan|mqtt\w*)\.connect|gprsconnect|username_pw_set)\([^,()]*, *)"
+    r"(?!\{)[^\r\n)]+?(?=$|[\r\n)]| -)"
+)
+"""Programs and libraries that take a login without a name for it, behind a network or an APN."""
+_SHORT_OPTION = re.compile(
+    r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u|--user) +[^\s:]+:)[^\s{-]\S*", re.ASCII
+)
+"""As mosquitto, chat, curl and nRF91's modem shell take a password."""
+_SIM_KEY = re.compile(r"(?ai)(?<![a-z0-9])((?:ki|opc?)[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])")
+_PROFILE = re.compile(
+    r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
+)
+"""As Quectel's connection manager logs the APN, its user, its password and more."""
+_LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
+_PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
+
+
+class _Named(NamedTuple):
+    """What is secret behind some name, and what is shown for it."""
+
+    signs: tuple[str, ...]
+    """A line without any of these, in small letters, has none: most lines."""
+    secrets: tuple[re.Pattern[str], ...]
+    shown: str | Callable[[re.Match[str]], str]
+
+
+def _digits_hidden(pdu: re.Match[str]) -> str:
+    return pdu[0].replace(pdu[1], "0" * len(pdu[1]))
+
+
+_IN_WORDS = (
+    *("pass", "pwd", "psk", "secret", "key", "token", "sig", "--pw", "auth plain"),
+    *sorted(map(str.lower, _either(_ABROAD))),
+)
+_ROWS = (
+    _Named(("uthorization", "cookie"), (_HEADER,), r"\1{redacted:token}"),
+    _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
+    _Named((" -p ", " -u ", "--user "), (_SHORT_OPTION,), r"\1{redacted:password}"),
+    _Named(
+        ("connect", "-cm", "-dial", "i.begin", "pw_set"), (_IN_PLACE,), r"\1{redacted:password}"
+    ),
+    _Named(
+        ("pin", "puk", "adm", "unlock", "begin", "-cm ", *map(str.lower, _either(_PIN_ABROAD))),
+        (_PIN,),
+        r"\1{redacted:pin}",
+    ),
+    _Named(("ki", "op"), (_SIM_KEY,), r"\1{redacted:key}"),
+    _Named(("etprofile[",), (_PROFILE,), r"\1{redacted:password}"),
+    _Named(("://",), (_LOGIN,), "{redacted:password}"),
+    _Named(("sms", "pdu"), (_PDU,), _digits_hidden),
+)
+_ROWS_IN_ASCII = tuple(row._replace(signs=tuple(filter(str.isascii, row.signs))) for row in _ROWS)
+
+
+def without_logged_secrets(text: str) -> str:
+    """Return a line of a log without the secrets of commands and answers, and those it names."""
+    return cleaned_in_each_spelling(text, _without_named)
+
+
+def _without_named(text: str) -> str:
+    text = without_secrets_as_it_stands(text)
+    lowered = text.lower()
+    for signs, secrets, shown in _ROWS_IN_ASCII if text.isascii() else _ROWS:
+        if any(sign in lowered for sign in signs):
+            for secret in secrets:
+                text = secret.sub(shown, text)
+    return text
