@@ -92,7 +92,7 @@ def asked_to_end(text: str) -> bool | None:
     return None if found is None else bool(found["ends"] or found["ring"])
 
 
-def without_harmless(text: str, *, ended: bool = False) -> str:
+def without_harmless(text: str, *, ended: bool) -> str:
     """Return a line without what is no trouble in it: no error, a limit of time, a measurement.
 
     `ended`: an end was asked for, and what tells of it is none, either.

@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
@@ -58,6 +57,8 @@ _common = partial(click.Option, expose_value=False, callback=_store)
 
 def _store_port(ctx: click.Context, option: click.Parameter, ports: tuple[str, ...]) -> None:
     if len(set(ports)) > 1:  # the last would be spoken to, and the others left out in silence
+        import shlex  # only a failure pays for it
+
         from agent.errors import UsageError
 
         raise UsageError(
@@ -190,6 +191,8 @@ class SuggestingGroup(_WholeExample, click.Group):
             option = f"--{word}"  # `help modem`, `version`
             is_option = any(option in each.opts for each in self.get_params(ctx))
             if near or is_option:
+                import shlex
+
                 from agent.errors import UsageError
 
                 meant = [*rest, option] if is_option else [near[0], *rest]

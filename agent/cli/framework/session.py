@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
@@ -299,6 +298,8 @@ async def held_kit(port: str, listing: Listing, *, to_watch: bool = False) -> He
 
 
 def _name_one(ports: Iterable[str]) -> str:
+    import shlex  # only a failure pays for it
+
     return "name one: " + ", ".join(f"`--port {shlex.quote(port)}`" for port in ports)
 
 
