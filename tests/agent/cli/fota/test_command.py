@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 DEVICE = "bench-kit-1"
+GOES_ON = (
+    "`cellagent fota pull --profile bench` goes on with the job, "
+    "`cellagent fota abandon --profile bench` gives it up"
+)
 DELTA = b"\1\2\3" * 20000 + b"mfw_nrf91x1_2.0.9" + bytes(100)
 
 
@@ -132,6 +136,23 @@ def profile(standin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return file
 
 
+async def stopped_in_the_download() -> list[str]:
+    """Press Ctrl-C in the download of a pull; return the last two lines that it says."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", "fota", "pull", "--profile", "bench"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    async for said in process.stderr:
+        if b"downloading" in said:
+            break
+    process.send_signal(signal.SIGINT)
+    said = await process.stderr.read()
+    assert await process.wait() == 130
+    return said.decode().splitlines()[-2:]
+
+
 @pytest.mark.contract("C6", "D9.2")
 async def test_a_job_is_checked_pulled_and_shown(
     standin: Any, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -146,6 +167,12 @@ async def test_a_job_is_checked_pulled_and_shown(
         code, (plan,), _ = await fota("pull", "--dry-run")
         assert (code, plan["job"], plan["take"], plan["must_be"]) == (0, job_id, True, "intact")
         assert await office.seen(job_id) == ("QUEUED", "")
+        await standin.control({"faults": ["slow-body=3600@GET /v1/firmwares/*"]})
+        assert await stopped_in_the_download() == [
+            "cellagent: stopped by Ctrl-C",
+            f"  try: {GOES_ON}",
+        ]
+        await standin.control({"faults": []})
         code, (result,), err = await fota("pull")
         assert (code, result["status"], result["delivered"]) == (0, "SUCCEEDED", True), err
         assert await office.seen(job_id) == ("SUCCEEDED", result["detail"])
@@ -154,35 +181,6 @@ async def test_a_job_is_checked_pulled_and_shown(
         assert (code, shown["device_id"], shown["open"]) == (0, DEVICE, None)
         assert shown["results"][0]["job"] == job_id
         assert await fota("abandon") == (0, [{"job": None}], "")
-
-
-async def test_a_pull_that_is_stopped_says_how_it_goes_on(
-    standin: Any, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    office = Office(standin)
-    await office.onboard()
-    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
-    async with virtual_kit() as port:
-        monkeypatch.setenv("CELLAGENT_PORT", port)
-        await office.offer(image, "application", "v2.0.1")
-        await standin.control({"faults": ["slow-body=3600@GET /v1/firmwares/*"]})
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent", "fota", "pull", "--profile", "bench"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        assert process.stderr is not None
-        async for said in process.stderr:
-            if b"downloading" in said:
-                break
-        process.send_signal(signal.SIGINT)
-        *_, told, hint = (await process.stderr.read()).decode().splitlines()
-        assert told == "cellagent: stopped by Ctrl-C"
-        assert hint == (
-            "  try: `cellagent fota pull --profile bench` goes on with the job, "
-            "`cellagent fota abandon --profile bench` gives it up"
-        )
-        assert await process.wait() == 130
 
 
 async def made_on_the_modem(port: str) -> str:
