@@ -63,8 +63,8 @@ class FetchCurrentJob(_OfAKit, Call["dict[str, JSONValue] | None"]):
             raise NotFound(
                 f"the device cloud does not know the device {self.device_id}",
                 hint=(
-                    "`cellagent device list` shows those that it knows; a kit gets jobs once it is "
-                    "onboarded: `cellagent provision run --registration onboard`"
+                    "bring the kit into service first: `cellagent provision run --registration "
+                    "onboard`; `cellagent device list` shows the devices that it knows"
                 ),
                 status=404,
                 code=_DEVICE_UNKNOWN,

@@ -387,7 +387,6 @@ def _certificate_names(settings: PageSettings) -> list[str]:
     if not found:
         raise ConfigError(
             f"page.certificate_file: {path} names no host",
-            hint="it has to have the name in it by which this host is called: one with a * is that "
-            "of many",
+            hint="use one that has the name of this host itself: one with a * is of many hosts",
         )
     return found

@@ -289,7 +289,7 @@ def usual_hint(error: Exception) -> str:
         return f"`ls {shlex.quote(str(folder))}` shows what is there"
     shows = "whose it is and what this user may do there"
     if cause.errno == errno.ELOOP:
-        shows = "where the link leads, which is never to a file"
+        shows = "the link: it leads back to itself"
     return f"`ls -ld {shlex.quote(str(path))}` shows {shows}"
 
 

@@ -117,7 +117,7 @@ def test_a_path_that_leads_to_no_file_can_be_looked_at(tmp_path: Path):
     (loop := tmp_path / "loop").symlink_to(loop)
     (tmp_path / "file").touch()
     for path, shows in (
-        (loop, f"`ls -ld {loop}` shows where the link leads"),
+        (loop, f"`ls -ld {loop}` shows the link: it leads back to itself"),
         (tmp_path / "file" / "below", f"`ls {tmp_path}` shows what is there"),
         (tmp_path, f"`ls {tmp_path}` shows what is there"),
     ):
