@@ -18,6 +18,8 @@ IN_ROW = Path(sys.prefix).resolve().is_relative_to((ROOT / ".peers" / "matrix").
 VENV = Path(sys.prefix) if IN_ROW else ROOT / ".venv"
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
+LOCKS = ROOT / "scripts" / "locks"
+"""Of what tests and scripts run of others: each in an environment of its own."""
 BUILT = ("--no-build-isolation", "--use-pep517")
 """What has no wheel is built with what is there; an older pip warns of its other way."""
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")

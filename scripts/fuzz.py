@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = environment.ROOT
 CORPUS = ROOT / "fuzz" / "corpus"
-LOCK = ROOT / "requirements-fuzz.lock"
+LOCK = environment.LOCKS / "fuzz.lock"
 ATHERIS = ROOT / ".peers" / "atheris"
 PATHS = [str(ROOT), str(ROOT / "fuzz")]
 LONGEST_BYTES = 4096

@@ -25,7 +25,7 @@ import environment
 Words = list[str | Path]
 ROOT = environment.ROOT
 FOLDER = ROOT / ".peers" / "matrix"
-LOCK = ROOT / "requirements-matrix.lock"
+LOCK = environment.LOCKS / "matrix.lock"
 SUITES = {"3.13": "trixie", "3.14": "sid"}
 """Debian's suites by their Python."""
 TESTS = ("-m", "not peer", "-q", "-n", "4", "--dist", "worksteal")

@@ -23,14 +23,14 @@ import environment
 ROOT = environment.ROOT
 PEERS = ROOT / ".peers"
 NPM = PEERS / "npm"
-LOCK = ROOT / "requirements-peers.lock"
+LOCK = environment.LOCKS / "peers.lock"
 LABGRID = PEERS / "labgrid"
-LABGRID_LOCK = ROOT / "requirements-labgrid.lock"
+LABGRID_LOCK = environment.LOCKS / "labgrid.lock"
 NPM_LOCK = ROOT / "tests/peers/npm/package-lock.json"
 SUITE = PEERS / "jsonata-test-suite"
-SUITE_LOCK = ROOT / "requirements-jsonata-suite.lock"
+SUITE_LOCK = environment.LOCKS / "jsonata-suite.lock"
 BOARD = PEERS / "mcuboot-board"
-BOARD_LOCK = ROOT / "requirements-mcuboot-board.lock"
+BOARD_LOCK = environment.LOCKS / "mcuboot-board.lock"
 MICROBIT = "fixtures/smp-server/zephyr_4.4.0_smp_server_0eae053d_qemu_cortex_m0_"
 
 
