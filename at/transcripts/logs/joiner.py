@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
-from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, begins_exchange
-from at.transcripts.logs.shapes import NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, begins_exchange, is_answer
+from at.transcripts.logs.shapes import Rest, Shape
 from at.transcripts.logs.sides import TOLD_BY_LOOK, by_rest, marked
 from at.transcripts.payloads import Payloads, Phase
 
@@ -91,9 +91,8 @@ class Joiner:
 
     def _unmarked(self, text: str) -> Side:
         """Return the side of a line without a mark."""
-        answers = final_result(text) is not None or NAMED_ANSWER.match(text) is not None
         by_look = self._shape.rest in TOLD_BY_LOOK
-        if by_look and self._payloads.phase is Phase.DATA and not answers:
+        if by_look and self._payloads.phase is Phase.DATA and not is_answer(text):
             return Side.SENT
         if text == self._marked_sent:
             return Side.RECEIVED

@@ -97,7 +97,11 @@ def seconds_between(before_s: float, now_s: float) -> float:
     return passed_s + _DAY_S if passed_s < -_DAY_S / 2 else passed_s
 
 
+def is_answer(text: str) -> bool:
+    """Return whether a line is an answer or a notice with a name, or a final result."""
+    return NAMED_ANSWER.match(text) is not None or final_result(text) is not None
+
+
 def begins_exchange(text: str) -> bool:
-    """Return whether a line is a command, an answer with a name or a final result."""
-    is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
-    return is_answer or COMMAND.match(text) is not None
+    """Return whether a line is a command, or an answer as `is_answer` knows it."""
+    return is_answer(text) or COMMAND.match(text) is not None

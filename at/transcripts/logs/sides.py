@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
-from at.transcripts.logs.lines import Head, Side
-from at.transcripts.logs.shapes import COMMAND, NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.lines import Head, Side, is_answer
+from at.transcripts.logs.shapes import COMMAND, Rest, Shape
 from at.transcripts.logs.wrapping import literals
 
 SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
@@ -28,13 +27,13 @@ def score_of(shape: Shape, heads: Iterable[Head]) -> tuple[int, bool]:
         if side is Side.LOG:  # most lines by most shapes
             continue
         is_command = COMMAND.match(text) is not None
-        is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
+        answers = is_answer(text)
         if side is Side.SENT:  # a command that firmware logs, too, is one
-            score += 2 * (is_command and text != last_sent) - is_answer
+            score += 2 * (is_command and text != last_sent) - answers
             last_sent = text
         else:
-            score += is_answer - (is_command and text != last_sent)  # an echo is no fault
-            last_sent = "" if is_answer else last_sent
+            score += answers - (is_command and text != last_sent)  # an echo is no fault
+            last_sent = "" if answers else last_sent
     return score, has_marks
 
 
