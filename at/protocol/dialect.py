@@ -125,6 +125,8 @@ TRAITS = {
 }
 # For input whose dialect is not known yet.
 START_LINES = frozenset[str]().union(*(traits.start_lines for traits in TRAITS.values()))
+BOOT_BANNER = "*** Booting"
+"""How the firmware of a board, whatever takes its commands, says that it starts."""
 ECHO_LIMIT = min(traits.longest_echo for traits in TRAITS.values() if traits.longest_echo)
 """Bytes after which an echo may be cut; what is shorter is cut by accident."""
 PROMPTS = re.compile(b"(?:%b)+" % b"|".join(t.prompt for t in TRAITS.values() if t.prompt))
@@ -138,6 +140,11 @@ def recognised(reply: bytes | bytearray) -> Dialect:
         if mark is not None and mark.search(reply):
             return dialect
     return Dialect.AT_HOST
+
+
+def tells_start(line: str) -> bool:
+    """Return whether a line says that the modem, or the firmware in front of it, has started."""
+    return line in START_LINES or line.startswith(BOOT_BANNER)
 
 
 def unwrapped(line: str) -> str | None:

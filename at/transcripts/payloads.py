@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
-from at.protocol.dialect import START_LINES
+from at.protocol.dialect import tells_start
 from at.protocol.errors import ParseError
 from at.protocol.line.items import final_result
 from at.protocol.values import Value, name_before_colon, split
@@ -85,7 +85,7 @@ class Payloads:
         if not text:
             return line
         final, name = final_result(text), name_before_colon(text)
-        if final or name == "#XDATAMODE" or text in START_LINES:
+        if final or name == "#XDATAMODE" or tells_start(text):
             went_on = self.phase is Phase.ANNOUNCED and final is not None and final[0] == "OK"
             self.phase = Phase.DATA if went_on else Phase.COMMANDS
             self._before_message, self._command = None, b""

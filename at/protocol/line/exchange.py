@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
+from at.protocol.dialect import BOOT_BANNER, ECHO_LIMIT, START_LINES, unwrapped
 from at.protocol.line.answer_or_notice import (
     ANSWERS_TO,
     NOTICES_ONLY,
@@ -248,7 +248,7 @@ class Exchange:
             self._classify_line(event.text)
             return
         self._classified.append(event)  # type: ignore[arg-type]
-        if type(event) is Log and event.text.startswith("*** Booting"):
+        if type(event) is Log and event.text.startswith(BOOT_BANNER):
             self._restart(event.text)
 
     def _classify_line(self, line: str) -> None:

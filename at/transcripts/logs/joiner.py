@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from at.protocol.dialect import tells_start
 from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
 from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, begins_exchange, is_answer
@@ -93,7 +94,7 @@ class Joiner:
         """Return the side of a line without a mark."""
         by_look = self._shape.rest in TOLD_BY_LOOK
         if by_look and self._payloads.phase is Phase.DATA and not is_answer(text):
-            return Side.SENT
+            return Side.RECEIVED if tells_start(text) else Side.SENT
         if text == self._marked_sent:
             return Side.RECEIVED
         return by_rest(self._shape, None, text)[0]

@@ -279,6 +279,16 @@ def test_the_bytes_of_data_mode_are_not_imported(marked: bool) -> None:
     assert transcript.steps[-2].data == b"AT+CGMR\r"
 
 
+@pytest.mark.parametrize("start", ["Ready", "*** Booting nRF Connect SDK v3.4.0 ***"])
+def test_data_mode_ends_where_a_log_without_marks_tells_of_a_start(start: str) -> None:
+    log = f"AT#XSEND=0,2,0\nOK\n{CANARY}\n{start}\nAT+CGMR\nmfw_nrf91x1_2.0.2\nOK\n"
+    steps = import_log(log).transcript.steps
+    assert [step.data.strip().decode() for step in steps] == [
+        *("AT#XSEND=0,2,0", "OK", f"{{redacted:payload:{len(CANARY) + 1}}}", start),
+        *("AT+CGMR", "mfw_nrf91x1_2.0.2", "OK"),
+    ]
+
+
 def test_a_quote_whose_end_was_lost_ends_with_the_next_command() -> None:
     log = '> AT+CEREG?\n< +CEREG: 5,1,"00B7\n< OK\n> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n'
     steps = import_log(log).transcript.steps
