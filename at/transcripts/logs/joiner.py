@@ -113,7 +113,8 @@ class Joiner:
 
 
 def _goes_on(begun: str, part: str) -> bool:
-    begins = shapes.SPELT_END.match(part) is not None or begins_exchange(part)
+    first = next(shapes.spelt_ends(part), None)
+    begins = (first is not None and first.start() == 0) or begins_exchange(part)
     return not begins and len(begun) < LONGEST_LINE
 
 
@@ -144,7 +145,7 @@ def _without_spelt_ends(text: str) -> list[str]:
     """Return the parts of a line between the ends that a tool spelt out or lost, [""] if none."""
     parts, begin = [], 0
     quotes = counted = 0
-    for match in shapes.SPELT_END.finditer(text):
+    for match in shapes.spelt_ends(text):
         quotes += text.count('"', counted, match.start())
         counted = match.start()
         quoted = quotes % 2 == 1

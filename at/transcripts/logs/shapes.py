@@ -5,6 +5,7 @@ What may stand before every line of any shape (a time, a level, a channel of RTT
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -14,8 +15,10 @@ from at.protocol.dialect import TRAITS, Dialect
 # Debian 12's, takes a letter too many.
 _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
 _NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
+_NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
+"""A line end that a tool shows by its name, or by its byte in hex."""
 COMMAND = re.compile(
-    r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
+    rf"AT(?:$|{_NAMED_END}|\\[rn]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
     r"[EQV][01]|[IZHOAXLM]\d?(?:$|;)|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
     re.IGNORECASE,
 )
@@ -262,8 +265,9 @@ LEADS = (
 FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(?: on|,) .*)\s*")
 """What a forum, an issue or a terminal sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
-SPELT_END = re.compile(
-    r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+"
+_SPELT_END = re.compile(
+    r"(?P<path>\b[A-Z]:\\(?![rn](?:\\|$))[^\s\"<>|]*)"  # \n begins a folder's name there
+    rf"|{_NAMED_END}+|(?-i:\\r|\\n|[\r\n])+"
     r"|(?-i:^(?>(?:(?:CR)+LF)+)"  # RealTerm's
     r"|(?<!CR)(?<!CRLF)(?>(?:(?:CR)+LF)+)(?=$|[+%#]|AT|OK|ERROR))",
     re.IGNORECASE,
@@ -354,6 +358,11 @@ FOREIGN = (
 )
 
 
+def spelt_ends(text: str) -> Iterator[re.Match[str]]:
+    """Yield the line ends that are spelt out in a text."""
+    return (found for found in _SPELT_END.finditer(text) if not found["path"])
+
+
 def ends_spelt(text: str) -> bool:
     """Return whether a line's end is spelt out where a text ends."""
-    return any(found.end() == len(text) for found in SPELT_END.finditer(text))
+    return any(found.end() == len(text) for found in spelt_ends(text))

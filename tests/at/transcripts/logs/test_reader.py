@@ -241,6 +241,20 @@ def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("end", ["{0D}{0A}", "<0Dh><0Ah>", "[CR][LF]", "<CR>", "{0d}"])
+def test_the_line_end_that_a_tool_shows_by_name_or_in_hex_is_no_part_of_a_line(end: str) -> None:
+    lines = read_log(f"AT{end}\nOK\nAT+CFUN?{end}\n+CFUN: 1\nOK\n".encode()).lines
+    assert [line.text for line in lines if line.side is SENT] == ["AT", "AT+CFUN?"]
+
+
+def test_a_folders_name_in_a_path_of_windows_is_no_line_end() -> None:
+    saved = "INFO saved to C:\\Users\\noah\\AppData\\Roaming\\nrfconnect\\run.txt"
+    lines = read_log(f"{saved}\n> AT+CFUN?\\r\\n\n+CFUN: 1\\r\nOK\\r\n".encode()).lines
+    assert [line.text for line in lines] == [
+        saved.removeprefix("INFO "), "AT+CFUN?", "+CFUN: 1", "OK",
+    ]  # fmt: skip
+
+
 def test_a_command_behind_what_a_program_prints_of_it_is_one() -> None:
     lines = read_log(b'Waiting for network...AT+CEREG?\n+CEREG: 0,2\nOK\nAT#X="...AT+X"\n').lines
     assert [(line.side, line.text) for line in lines] == [
