@@ -224,7 +224,7 @@ LEADS = (
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
-        r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?"
+        r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)(?: *\])?"
         r"(?:[\s:]|-(?!-*>))+(?=\S)",
         re.IGNORECASE,
     ),

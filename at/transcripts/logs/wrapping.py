@@ -322,7 +322,9 @@ def literals(line: str) -> list[tuple[Direction | None, str]]:
         if between is None:
             return []
         word = between["word"] or between["mark"]
-        if word and not word.isdigit():  # else a time, or what strace tells of a call
+        names_text = direction is not None and word and _COLUMNS["data"].fullmatch(word)
+        # Else a time, what strace tells of a call, or a logger's name for the text.
+        if word and not word.isdigit() and not names_text:
             direction = direction_of(word)
             if direction is None:
                 return []

@@ -87,6 +87,19 @@ def test_what_a_forum_sets_around_a_log_is_no_part_of_it(begin: str, end: str) -
     assert read(f"{begin}AT\nOK{end}\n") == [(Side.SENT, "AT"), (Side.RECEIVED, "OK")]
 
 
+def test_the_text_that_a_logger_sets_behind_the_direction_by_its_name_is_said_in_it() -> None:
+    log = (
+        "2026-05-01T10:22:01.114Z [debug    ] tx                 data='AT+CFUN?\\r'\n"
+        "2026-05-01T10:22:01.131Z [debug    ] rx                 data='+CFUN: 0\\r\\nOK\\r\\n'\n"
+        "2026-05-01T10:22:02.000Z [warning  ] data='no direction'\n"
+    )
+    lines = read_log(log.encode()).lines
+    assert [(line.side, line.text) for line in lines[:3]] == [
+        (Side.SENT, "AT+CFUN?"), (Side.RECEIVED, "+CFUN: 0"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    assert [line.side for line in lines[3:]] == [Side.LOG]
+
+
 def test_an_echo_in_a_literal_is_received() -> None:
     assert read("TX b'AT\\r'\nRX b'AT\\r\\r\\nOK\\r\\n'\n") == [
         (Side.SENT, "AT"), (Side.RECEIVED, "AT"), (Side.RECEIVED, "OK"),
