@@ -347,7 +347,8 @@ FOREIGN = (
     Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "a table without a heading time,direction,data",
-        re.compile(r"\s*\|.*\|\s*$|(?:[^,;\s]*[,;](?=\S)){2}|[^\t]+\t"),
+        # But for a receiver's sentences (NMEA 0183), which a kit prints beside its log.
+        re.compile(r"\s*\|.*\|\s*$|(?!\$[A-Z]{5},)(?:[^,;\s]*[,;](?=\S)){2}|[^\t]+\t"),
     ),
     HEX_DUMP,
     Foreign(

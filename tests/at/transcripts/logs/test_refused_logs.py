@@ -87,3 +87,8 @@ def test_what_names_nothing_is_refused_with_the_shapes_that_are_read(log: bytes)
 def test_a_command_in_a_form_that_is_not_known_is_refused_by_its_line() -> None:
     with pytest.raises(TranscriptError, match="line 2 holds an AT command, but in no form"):
         read_log(b"It began so:\n[COM3 OUT] AT+CFUN?\n[COM3 IN] OK\n")
+
+
+def test_a_log_of_a_kit_that_prints_the_sentences_of_its_receiver_is_not_refused() -> None:
+    log = b"[00:02:00.000,000] <inf> gnss: Tracking: 0\n$GPGGA,,,,,,0,,99.99,,,,,,*48\n"
+    assert [line.text for line in read_log(log).lines][1] == "$GPGGA,,,,,,0,,99.99,,,,,,*48"
