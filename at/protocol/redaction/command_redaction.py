@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
+from at.protocol.redaction.rules import Hidden, Parameter, Rule
 from at.protocol.redaction.secret_parameters import (
     ANSWER,
     NOT_DAMAGED,
     QUERY,
     SET,
     TELLING,
-    Hidden,
-    Parameter,
-    Rule,
     rule_of,
 )
 
