@@ -26,7 +26,7 @@ from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
-from at.protocol.error_codes import code_name
+from at.protocol.error_codes import CME_OF_CMS, code_name
 from at.transcripts.logs.shapes import LOST_END
 from at.transcripts.logs.wrapping import STRAIGHT
 
@@ -43,8 +43,6 @@ _SETTINGS = frozenset(
 _OF_THE_COMMAND = frozenset({0, 3, 4, 50, 100, "ERROR"})
 """Errors that say something of the command, and nothing of the modem's state."""
 _NOT_FOUND = 513
-_SAME_OF_MESSAGES = {310: 10, 311: 11, 312: 5, 313: 13, 314: 14, 315: 15, 316: 12, 331: 30}
-"""Errors of +CMS that are about the SIM or the network, as +CME numbers them; no other one is."""
 _OF_THE_TECHNOLOGY = 15
 """EMM: no suitable cells, of this technology."""
 _EXCHANGED = re.compile(
@@ -183,7 +181,7 @@ class Evidence:
         if code:
             error = int(code) if code.isdigit() else self._number_of(code)
             of_messages = word == "+CMS ERROR" and code.isdigit()
-            known = _SAME_OF_MESSAGES.get(int(code), "ERROR") if of_messages else error
+            known = CME_OF_CMS.get(int(code), "ERROR") if of_messages else error
             of_maker = isinstance(known, int) and known >= 512
             if of_maker:
                 self._facts.note("error", known)

@@ -72,11 +72,19 @@ CME: dict[int, str] = {
     105: "IMEI not accepted",
     106: "illegal ME",
     107: "packet services not allowed",
+    108: "packet and other services not allowed",
+    109: "the network cannot derive the identity",
+    110: "implicitly detached",
     111: "PLMN not allowed",
     112: "location area not allowed",
     113: "roaming not allowed in this area",
+    114: "packet services not allowed in this PLMN",
     115: "no suitable cells in this area",
+    116: "switching centre temporarily not reachable",
+    117: "network failure",
     119: "ESM failure",
+    120: "MAC failure",
+    121: "synch failure",
     122: "congestion",
     126: "insufficient resources",
     127: "missing or unknown APN",
@@ -90,6 +98,15 @@ CME: dict[int, str] = {
     148: "unspecified packet data error",
     149: "PDP authentication failure",
     150: "invalid mobile class",
+    171: "last PDN disconnection not allowed",
+    172: "semantically incorrect message",
+    173: "mandatory information element error",
+    174: "information element non-existent or not implemented",
+    175: "conditional IE error",
+    176: "protocol error, unspecified",
+    177: "operator determined barring",
+    178: "maximum number of bearers reached",
+    179: "requested APN not supported in this technology and PLMN",
     513: "not found",
     514: "not allowed",
     515: "memory full",
@@ -105,22 +122,33 @@ CME: dict[int, str] = {
     529: "failed to create the response",
 }
 
+CME_OF_CMS = {
+    310: 10,
+    311: 11,
+    312: 5,
+    313: 13,
+    314: 14,
+    315: 15,
+    316: 12,
+    317: 17,
+    318: 18,
+    331: 30,
+    332: 31,
+}
+"""Errors of +CMS that are about the SIM or the network -> the same of +CME; no other one is."""
+
 CMS: dict[int, str] = {
+    **{code: CME[same] for code, same in CME_OF_CMS.items()},
     300: "ME failure",
     301: "SMS service of ME reserved",
     302: "operation not allowed",
     303: "operation not supported",
     304: "invalid PDU mode parameter",
     305: "invalid text mode parameter",
-    310: "SIM not inserted",
-    311: "SIM PIN required",
-    313: "SIM failure",
     320: "memory failure",
     321: "invalid memory index",
     322: "memory full",
     330: "SMSC address unknown",
-    331: "no network service",
-    332: "network timeout",
     340: "no +CNMA acknowledgement expected",
     500: "unknown error",
     513: "not found",
@@ -180,10 +208,9 @@ def describe(
             return f"the modem answered {final}{reason}", _by_text(text)
         hint = _HINT_WITHOUT_CODE_FOR.get(command, _HINT_WITHOUT_CODE) if final == "ERROR" else ""
         return f"the modem answered {final}", hint
-    if final == "+CMS ERROR":
-        return f"the modem answered +CMS ERROR {code} ({code_name(final, code)})", ""
-    hint = _HINTS.get(code, "")
-    return f"the modem answered +CME ERROR {code} ({code_name(final, code)})", hint
+    known = CME_OF_CMS.get(code) if final == "+CMS ERROR" else code
+    hint = "" if known is None else _HINTS.get(known, "")
+    return f"the modem answered {final} {code} ({code_name(final, code)})", hint
 
 
 def code_name(final: str, code: int) -> str:

@@ -20,6 +20,9 @@ from at.protocol.error_codes import describe
         (516, "radio connection is active", "idle"),
         (521, "partial", ""),
         (517, "Nordic error 517", ""),
+        (108, "other services not allowed", ""),
+        (114, "in this PLMN", ""),
+        (177, "operator determined barring", ""),
         (180, "session management cause 180", ""),
         (9999, "error 9999", ""),
         (-1, "error -1", ""),
@@ -30,6 +33,24 @@ def test_a_code_has_its_name_and_its_way_out(code, meaning, way_out):
     assert meaning in message
     assert str(code) in message
     assert way_out in hint
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning", "way_out"),
+    [
+        (310, "SIM not inserted", "insert a SIM"),
+        (314, "SIM busy", "try again"),
+        (316, "SIM PUK required", "PUK"),
+        (331, "no network service", "modem why"),
+        (513, "not found", ""),
+    ],
+)
+def test_an_error_of_messages_that_is_about_the_sim_or_the_network_has_its_way_out(
+    code, meaning, way_out
+):
+    message, hint = describe("+CMS ERROR", code)
+    assert meaning in message
+    assert (way_out in hint) if way_out else not hint
 
 
 def test_texts_and_empty_reasons_are_told():
