@@ -147,6 +147,8 @@ class Evidence:
             elif not self._unwritten:
                 self._facts.pop("pem_defect", None)
         name, _, written = split_command(command)
+        if name == "D":
+            self._facts.pop("carrier", None)
         self._names.add(name)
         self._facts.note("sent_names", len(self._names))
         self._facts.turns_off = name == "+CFUN" and written in _TURN_OFF

@@ -103,6 +103,26 @@ ENDED = (
 )
 
 
+DIAL, UP, DOWN = "ATD*99#", "CONNECT 150000000", "NO CARRIER"
+
+
+@pytest.mark.parametrize(
+    ("log", "certainties"),
+    [
+        ((DIAL, DOWN), ["likely"]),
+        ((DIAL, UP, DOWN), ["possible"]),
+        ((DIAL, UP, DOWN, DIAL, DOWN), ["likely"]),
+        ((DIAL, UP, DOWN, DIAL, UP), []),
+    ],
+)
+def test_a_call_that_was_connected_was_not_refused(
+    log: tuple[str, ...], certainties: list[str]
+) -> None:
+    found = [cause for cause in causes_of_log("\n".join(log).encode()) if cause.is_trouble]
+    assert [cause.certainty for cause in found] == certainties
+    assert all(cause.cause == "pdn-inactive" for cause in found)
+
+
 @pytest.mark.parametrize(("asked", "told"), ENDED)
 def test_what_was_ended_on_request_is_no_trouble(asked: str, told: str) -> None:
     online = ("AT+CEREG?", "+CEREG: 0,1", "OK")
