@@ -13,7 +13,8 @@ from at.protocol.errors import AtError, ParseError
 from at.protocol.values import as_json
 
 _SENT = re.compile(
-    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<`]*(?:\"[^\"]*\"?)?)*)?"
+    r"(?<![\w+%#])AT[+%#*^&][A-Z](?>[A-Z0-9_]*)(?!\s*:)"
+    r"(?:=\?|\?|=(?:[^\s\"<`]*(?:\"[^\"]*\"?)?)*)?"
     r"|(?<![\w+%#])ATD[TP]?\*99[*\d]*#",  # to a data connection
     re.IGNORECASE,
 )

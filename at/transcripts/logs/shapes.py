@@ -281,7 +281,7 @@ LOST_END = re.compile(
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
-    r"(?<!\s)\s++(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$"
+    r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$"
     r"|\[[A-Z][^\[\]\"]*\](?: dt=\w+)?$).*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -292,7 +292,8 @@ WORDS = (
         rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:->\s*)?({_NAMED}.*)", re.IGNORECASE | re.DOTALL
     ),
     re.compile(
-        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)(?<!\s)\s++(?:->\s*)?(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
+        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)(?<!\s)(?>\s+)(?:->\s*)?"
+        r"(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
         re.IGNORECASE | re.DOTALL,
     ),
 )
@@ -302,7 +303,7 @@ IN_ONE_LINE = re.compile(
 )
 """An exchange with a semicolon for each line end; commands that one line joins have them, too."""
 ANSWERED = re.compile(
-    rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?(?<!\s)\s++(?:{_ANSWERS}|{IN}):\s*(.*)",
+    rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?(?<!\s)(?>\s+)(?:{_ANSWERS}|{IN}):\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 """A command, and on the same line the mark of its answer."""
