@@ -43,7 +43,7 @@ _CREDENTIAL = re.compile(
     r"(\bcred (?:buf +(?!(?:clear|load)\b)|add +(?:[^\s{]+ +){4}))[^\s{][^\r\n\0]*"
 )
 
-_SIGN = re.compile("[+%#^$*]")
+_SIGN = re.compile("[+%#^$*!]")
 _LINE_ENDS = "\r\n\0"
 # A NUL ends a line if another one begins behind it; else noise put it there.
 _FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
@@ -61,7 +61,7 @@ _WITHOUT_COLON = re.compile(
 _WORDS = re.compile(r"[^ \r\n\"=:,'`(){}\[\]<>](?:[^ \r\n\"=:,'`(){}<>\[]|\[(?![0-9])){2,25}")
 # What such a word has: the loss of a sign leaves its letters.
 _SUSPECT = re.compile(r"[+%#]|[A-Z]{2}")
-_SUSPECT_OR_AT = re.compile(r"[+%#]|[A-Z]{2}|(?<![a-z])at[a-z]")
+_SUSPECT_OR_AT = re.compile(rf"{_SUSPECT.pattern}|(?<![a-z])at[a-z]")
 _LONGEST_WORD = 26
 _BETWEEN = " \r\n\"=:,'`(){}<>"
 _WORD_END = re.compile(f"[{_BETWEEN}]")
@@ -99,7 +99,7 @@ def _names() -> re.Pattern[str]:
     names = sorted({*SET, *ANSWER}, key=len, reverse=True)
     spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
     return re.compile(
-        rf"(?=[+%#^$*;A])(?P<prefix>AT[ \t]*|;)?"
+        rf"(?=[+%#^$*!;A])(?P<prefix>AT[ \t]*|;)?"
         rf"(?P<name>{spelled}|(?P<telling>{TELLING}))(?![A-Za-z0-9_])[ \t]*",
         re.IGNORECASE | re.ASCII,
     )

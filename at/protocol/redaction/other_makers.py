@@ -6,7 +6,7 @@ Qualcomm, ZTE, Fibocom, Neoway, Ericsson, Icera and TI; Espressif's ESP-AT (+MQT
 
 from collections.abc import Mapping
 
-from at.protocol.redaction.rules import Rule, all_but_numbers, places, setting
+from at.protocol.redaction.rules import Rule, all_but_numbers, everything, places, setting
 
 CONTEXT_LOGIN = places(4, {2: "user", 3: "password"})  # some makers swap the two
 _HTTP_LOGIN = places(12, {4: "user", 5: "password"}, texts=(1,))
@@ -96,5 +96,10 @@ OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "+SQNSPCFG": places(14, {7: "key", 8: "psk-identity"}, texts=(2,)),
     "+CWSTARTSMART": all_but_numbers("password"),
     "+BTSECPARAM": places(3, {2: "pin"}),
+    **dict.fromkeys(("+UBTUE", "+UBTUPE"), everything("pin")),
+    "^SJOTAP": all_but_numbers("password"),  # secrets beside other texts, five in all
+    **dict.fromkeys(
+        ("!OPENLOCK", "!OPENCND", "!OPENMEP", "!ENTERCND", "!SETCND"), everything("password")
+    ),
 }
 """Name of a command -> the rule of its set form."""

@@ -193,6 +193,7 @@ NOT_DAMAGED = frozenset(
         *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN", "+SHCONN", "+CASSLCFG", "+SQNSCFG"),
         *("%PDNGET", "+UMQTTSNC"),
         *("+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC", "+UWSCA"),
+        *("+UBTUB", "+UBTUC", "+UBTLE"),
     }
 )
 """Commands without secrets whose names differ by one letter from that of one with them."""
