@@ -37,7 +37,7 @@ _READ_ELSEWHERE = (
 """What a kit's console may hold beside no AT line, and what reads it."""
 _WHICH_LOG = "give what a terminal or the kit's firmware wrote, or a transcript"
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
-_AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
+_AT_WITHIN = re.compile(r"AT|[+%#*^!][A-Z]|OK|ERROR", re.IGNORECASE)
 # The last line of a dump in hex: an offset, perhaps with a byte or two.
 _END_OF_DUMP = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
 _PEEKED = 4096

@@ -14,11 +14,11 @@ from at.protocol.dialect import TRAITS, Dialect
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
 # Debian 12's, takes a letter too many.
 _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
-_NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
+_NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
 COMMAND = re.compile(
-    rf"AT(?:$|{_NAMED_END}|\\[rn]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
+    rf"AT(?:$|{_NAMED_END}|\\[rn]|\s*[+%#&*^$!][A-Z0-9](?!\S*: command not found)|"
     r"[EQV][01]|[IZHOAXLM]\d?(?:$|;)|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
     re.IGNORECASE,
 )

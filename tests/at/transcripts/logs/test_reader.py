@@ -90,6 +90,11 @@ def test_commands_of_a_modems_first_manual_are_commands() -> None:
     assert [line.text for line in read_log(words).lines if line.side is SENT] == ["AT"]
 
 
+def test_the_commands_and_answers_of_a_sierra_are_known_by_their_sign() -> None:
+    lines = read_log(b"AT!PCTEMP?\n!PCTEMP: 29\nOK\nNote! see the manual\n").lines
+    assert [line.side for line in lines] == [SENT, RECEIVED, RECEIVED, RECEIVED]
+
+
 def test_of_chats_own_words_none_is_the_modems() -> None:
     log = (
         "abort on (\\nERROR\\r)\nsend (ATD*99#^M)\nexpect (CONNECT)\n^M\nATD*99#^M^M\n"
