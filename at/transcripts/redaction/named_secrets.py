@@ -72,7 +72,8 @@ _GIVEN = re.compile(
     r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
     r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
-    r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +)"
+    r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +"
+    r"|(?:>|\b(?:request|command):) (?-i:PASS) +)"  # FTP's
     r"[^\s{-][^\s,;]*"
 )
 _IN_PLACE = re.compile(
@@ -86,11 +87,15 @@ _SHORT_OPTION = re.compile(
     r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u|--user) +[^\s:]+:)[^\s{-]\S*", re.ASCII
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
-_SIM_KEY = re.compile(r"(?ai)(?<![a-z0-9])((?:ki|opc?)[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])")
+_SIM_KEY = re.compile(
+    r"(?ai)(?<![a-z0-9])((?:ki|opc?|k(?=[:=]))[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])"
+)
 _PROFILE = re.compile(
     r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
 )
 """As Quectel's connection manager logs the APN, its user, its password and more."""
+_CHAP_SECRET = re.compile(r"(?a)(?<=[\w\"][ \t]\*[ \t]\")[^\"{\r\n]+(?=\")")
+"""As pppd's chap-secrets has it, behind a name and a server."""
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
@@ -124,8 +129,9 @@ _ROWS = (
         (_PIN,),
         r"\1{redacted:pin}",
     ),
-    _Named(("ki", "op"), (_SIM_KEY,), r"\1{redacted:key}"),
+    _Named(("ki", "op", "k:", "k="), (_SIM_KEY,), r"\1{redacted:key}"),
     _Named(("etprofile[",), (_PROFILE,), r"\1{redacted:password}"),
+    _Named(('* "', '*\t"'), (_CHAP_SECRET,), "{redacted:password}"),
     _Named(("://",), (_LOGIN,), "{redacted:password}"),
     _Named(("sms", "pdu"), (_PDU,), _digits_hidden),
 )

@@ -132,6 +132,10 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"sms: PDU: 0691{CANARY}0691",
         f"app: received sms 0691{CANARY}0691",
         f"sms: sms_at_cmt: PDU 0691{CANARY}0691",
+        f"sim: K: {CANARY}{CANARY}c0ffee5e",
+        f"sim: k={CANARY}{CANARY}c0ffee5e",
+        f"ftp: > PASS {CANARY}",
+        f'chap-secrets: "kit" * "{CANARY}"',
     ],
 )
 def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None:
@@ -173,6 +177,10 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
         "app: CA: No, Private Key: No; private key: provisioned",
         "# ssh -p 2222 host.example --user kit",
         "# ssh -P 2222 host.example",
+        "test: > PASS",
+        'calc: 3 * "x',
+        "PASS tests/at/test_at.py 12",
+        "tune: k: 3.5, k=12",
     ],
 )
 def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
