@@ -21,7 +21,7 @@ from at.commands.serial_modem.syntax import ReadProvisioningSyntax
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.found_state import ONLINE_S, is_registered
-from at.protocol.errors import CommandRejected, ParseError, ProvisioningFailed
+from at.protocol.errors import CommandRejected, CommandTimeout, ParseError, ProvisioningFailed
 from at.protocol.notices import Malformed, Notice
 
 NEXT_S = 180.0
@@ -147,7 +147,7 @@ async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = N
         await _follow(modem, notices, first, asked)
     except (ProvisioningFailed, ParseError):
         if asked and asked[-1] is ProvisioningEvent.GO_OFFLINE:
-            with suppress(CommandRejected):
+            with suppress(CommandRejected, CommandTimeout):
                 await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
         raise
     if ProvisioningEvent.GO_OFFLINE in asked:
@@ -190,7 +190,7 @@ async def renew_cloud_session(modem: Modem) -> None:
 
     Where that is refused, or takes too long, it is left as it is.
     """
-    with suppress(CommandRejected, ParseError, TimeoutError):
+    with suppress(CommandRejected, CommandTimeout, ParseError, TimeoutError):
         state = await modem.send(ReadCloudState())
         if not state.ready:
             return

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from at import provisioning_host
+from at.commands.serial_modem.cloud import ReadCloudState
 from at.commands.serial_modem.provisioning import ProvisioningEvent
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError, ProvisioningFailed
@@ -110,6 +111,16 @@ async def test_an_open_session_is_renewed_after_credentials_were_written() -> No
                 heard = [notices.queue.get().line for _ in range(len(notices.queue))]
             assert [line.partition(": ")[2] for line in heard] == said
             assert virtual.kit.session.cloud_ready
+
+
+async def test_a_modem_that_says_nothing_keeps_the_session_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ReadCloudState, "timeout_s", 0.05)
+    async with kit("AT+CFUN=1") as (modem, virtual):
+        virtual.kit.powered = False
+        await provisioning_host.renew_cloud_session(modem)
+        virtual.kit.powered = True
 
 
 async def test_a_kit_that_does_not_get_online_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
