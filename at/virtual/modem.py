@@ -16,8 +16,9 @@ from at.virtual.console import Console
 from at.virtual.families import functional_mode, wifi
 from at.virtual.families.serial_modem.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.faults import LineFaults
-from at.virtual.kit import DataMode, ModemMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import MODULE, TERMINATORS, VirtualOptions
+from at.virtual.session import ModemMode
 from at.virtual.state import SavedState
 
 

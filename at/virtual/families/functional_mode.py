@@ -6,7 +6,8 @@ The delays are those of a recorded nRF9160: OK after 34 ms.
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
 from at.virtual.families import power_saving, registration
 from at.virtual.families.serial_modem import cloud, gnss
-from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
+from at.virtual.kit import Reply, VirtualKit, ok
+from at.virtual.session import ModemMode, Subscriptions
 
 _NOT_LISTED = ModemMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
 _SWITCHES_GNSS = {

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, shows, tested
-from at.virtual.kit import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
+from at.virtual.kit import LTE_M, Reply, VirtualKit, ok
+from at.virtual.session import AdvanceWarning
 from at.virtual.state import SavedState
 
 T3412 = "01001001"

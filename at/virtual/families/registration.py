@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.families import clock, network, power_saving, signal
-from at.virtual.kit import ModemMode, Reply, VirtualKit, ok
+from at.virtual.kit import Reply, VirtualKit, ok
+from at.virtual.session import ModemMode
 
 HOME, SEARCHING, NO_SIM = 1, 2, 90
 _UPDATE_S = 2.0  # how long the connection of a tracking area update lasts

@@ -2,7 +2,8 @@
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.families import registration
-from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import Reply, VirtualKit, fail, ok
+from at.virtual.session import ModemMode
 
 _CARD_ON = {ModemMode.NORMAL, ModemMode.RECEIVE_ONLY, ModemMode.LTE_ON, ModemMode.UICC_ON}
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}

@@ -7,7 +7,8 @@ import re
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.families import settings
-from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import Reply, VirtualKit, fail, ok
+from at.virtual.session import ModemMode
 
 _BANDS = (1, 2, 3, 4, 5, 8, 12, 13, 18, 19, 20, 25, 26, 28, 66)
 _SATELLITE_BANDS = (23, 255, 256)

@@ -11,7 +11,8 @@ import re
 import struct
 
 from at.virtual.command_line import BadRequest, CommandRequest, tested
-from at.virtual.kit import DataMode, Fetch, Fetched, Reply, Update, VirtualKit, fail, ok
+from at.virtual.kit import DataMode, Fetch, Fetched, Reply, VirtualKit, fail, ok
+from at.virtual.session import Update
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
 _WRITTEN, _APPLIED = 1, 2

@@ -12,7 +12,8 @@ from typing import Any
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, parse_request
 from at.virtual.families import credentials, keys
-from at.virtual.kit import Fetch, Fetched, ModemMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import Fetch, Fetched, Reply, VirtualKit, fail, ok
+from at.virtual.session import ModemMode
 
 DONE, GO_OFFLINE, GO_ONLINE = 0, 1, 2
 FAILED, NOT_CLAIMED, _WRONG_ROOT_CA, NO_TIME, TOO_MANY_COMMANDS = -1, -2, -3, -4, -5

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from agent.fota.journal import Journal, journal_folder
-from at.virtual.kit import ModemMode
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
+from at.virtual.session import ModemMode
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.running_agent import PATIENCE_S
 from tests.support.fota.signed_images import signed_image
