@@ -5,6 +5,7 @@ where one leads, keeps no cookie, reads no environment.
 """
 
 import asyncio
+import os
 import ssl
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -111,7 +112,7 @@ class HttpTransport:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.deadlines = deadlines or Deadlines()
-        self._ca_file = ca_file
+        self._ca_file = os.path.expanduser(ca_file)  # noqa: PTH111 - "" stays ""
         self._proxy = proxy
         self._proxy_place = _place(proxy) if proxy else ""
         self._given = transport

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -58,8 +57,7 @@ def connect(
     profile = configuration.profile
     hosts = {host: getattr(profile.hosts, host.value) for host in Host}
     # The transport takes paths as they are.
-    ca_file = os.path.expanduser(profile.hosts.ca_file)  # noqa: PTH111 - "" stays ""
-    transport = HttpTransport(ca_file=ca_file, proxy=profile.hosts.proxy)
+    transport = HttpTransport(ca_file=profile.hosts.ca_file, proxy=profile.hosts.proxy)
     keyring = Keyring(
         _credentials(configuration, ask_modem, unattended=unattended),
         prefer=_PREFERABLE.get(profile.credentials.prefer),

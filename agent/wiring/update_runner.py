@@ -4,7 +4,6 @@ Its jobs come from the sources that the profile names (`update_sources`). The pr
 where an image may come from, what it must prove, and how it gets onto the kit.
 """
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -87,7 +86,7 @@ def network_of(profile: Profile) -> DownloadNetwork:
     """Return how download hosts are reached: by a proxy only where the profile trusts it."""
     return DownloadNetwork(
         hosts=allowed_hosts_of(profile),
-        ca_file=os.path.expanduser(profile.hosts.ca_file),  # noqa: PTH111 - "" stays ""
+        ca_file=profile.hosts.ca_file,
         proxy=profile.hosts.proxy if profile.fota.trust_proxy else "",
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import shutil
 from collections.abc import AsyncGenerator, Iterator
@@ -184,8 +183,7 @@ def _transport(hosts: HostSettings) -> HttpTransport:
     from agent.http.transport import Deadlines, HttpTransport
 
     limits = Deadlines(connect_s=_HOST_S, read_s=_HOST_S, whole_s=_HOST_S)
-    ca_file = os.path.expanduser(hosts.ca_file)  # noqa: PTH111 - "" stays ""
-    return HttpTransport(ca_file=ca_file, proxy=hosts.proxy, deadlines=limits)
+    return HttpTransport(ca_file=hosts.ca_file, proxy=hosts.proxy, deadlines=limits)
 
 
 async def _issuer(url: str, proxy: str) -> str:
