@@ -230,7 +230,7 @@ class HttpTransport:
             nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             trust = tls_context(self._ca_file) if encrypted else nobody
             self._transports[encrypted, name] = self._given or httpx.AsyncHTTPTransport(
-                verify=trust, proxy=self._proxy or None, trust_env=False
+                verify=trust, proxy=self._proxy or None
             )
         return self._transports[encrypted, name]
 

@@ -199,7 +199,7 @@ async def _issuer(url: str, proxy: str) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing but the request for / is sent on it
-    way = httpx.AsyncHTTPTransport(verify=context, proxy=proxy or None, trust_env=False)
+    way = httpx.AsyncHTTPTransport(verify=context, proxy=proxy or None)
     with suppress(httpx.HTTPError, OSError, ValueError):
         async with asyncio.timeout(_HOST_S), way:
             answer = await way.handle_async_request(httpx.Request("HEAD", f"{url}/"))
