@@ -33,8 +33,8 @@ _LOG_IN = (
 def own_errors(place: str, proxy: str, *, answers: bool = False) -> Iterator[None]:
     """Turn the errors of httpx into those of this package.
 
-    `place` is host and port; `proxy` those of the proxy on the way, "" where there is none;
-    `answers` where an answer has begun.
+    `place` is host and port; `proxy` those of the proxy on the way, "" where there is none, after
+    "https://" where it is spoken to by TLS; `answers` where an answer has begun.
     """
     way = f"{place} by the proxy {proxy}" if proxy else place
     try:
@@ -104,9 +104,11 @@ def _reason(causes: Sequence[BaseException]) -> str:
 
 def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> errors.AgentError:
     causes = list(_causes(error))
+    # Which of the two refused the handshake, httpx does not tell.
+    ends = f"{place} or the proxy {proxy}" if proxy.startswith("https:") else place
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return _untrusted(place, cause)
+            return _untrusted(ends, cause)
         if isinstance(cause, ssl.SSLError):
             no_tls = cause.reason in {
                 "WRONG_VERSION_NUMBER",
@@ -120,7 +122,7 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
                     + _OWN_CERTIFICATE
                 )
             return (errors.Untrusted if no_tls else errors.Unreachable)(
-                f"{place}: TLS failed ({cause.reason or cause})", hint=hint, sent=False
+                f"{ends}: TLS failed ({cause.reason or cause})", hint=hint, sent=False
             )
     if isinstance(error, httpx.ProxyError):
         wants_user = str(error).startswith("407 ")
@@ -148,7 +150,7 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
     )
 
 
-def _untrusted(place: str, error: ssl.SSLCertVerificationError) -> errors.Untrusted:
+def _untrusted(ends: str, error: ssl.SSLCertVerificationError) -> errors.Untrusted:
     """Return what is wrong with a certificate: its name, its time, or who signed it."""
     code = error.verify_code
     if code in _WRONG_NAME:
@@ -164,5 +166,5 @@ def _untrusted(place: str, error: ssl.SSLCertVerificationError) -> errors.Untrus
         says = "is signed by an authority that this machine does not trust"
         hint = f"a firewall or a proxy that reads along signs so; if it is your own: {_TRUST}"
     return errors.Untrusted(
-        f"{place}: its certificate {says} ({error.verify_message})", hint=hint, sent=False
+        f"{ends}: its certificate {says} ({error.verify_message})", hint=hint, sent=False
     )

@@ -114,7 +114,9 @@ class HttpTransport:
         self.deadlines = deadlines or Deadlines()
         self._ca_file = os.path.expanduser(ca_file)  # noqa: PTH111 - "" stays ""
         self._proxy = proxy
-        self._proxy_place = _place(proxy) if proxy else ""
+        self._proxy_by_tls = proxy.startswith("https:")
+        way = "https://" if self._proxy_by_tls else ""
+        self._proxy_place = way + _place(proxy) if proxy else ""
         self._given = transport
         self._transports: dict[tuple[bool, str], httpx.AsyncBaseTransport] = {}
 
@@ -230,9 +232,14 @@ class HttpTransport:
             nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             trust = tls_context(self._ca_file) if encrypted else nobody
             self._transports[encrypted, name] = self._given or httpx.AsyncHTTPTransport(
-                verify=trust, proxy=self._proxy or None
+                verify=trust, proxy=self._proxy_to_use()
             )
         return self._transports[encrypted, name]
+
+    def _proxy_to_use(self) -> httpx.Proxy | None:
+        """Return the proxy; one that is spoken to by TLS has to be trusted as a service has."""
+        trust = tls_context(self._ca_file) if self._proxy_by_tls else None
+        return httpx.Proxy(self._proxy, ssl_context=trust) if self._proxy else None
 
 
 _keep = httpcore.AsyncHTTP11Connection._response_closed

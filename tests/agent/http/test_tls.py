@@ -190,3 +190,38 @@ async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTr
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
         assert await get(transport, url) == b"ok"
     assert transport_module._made_context.cache_info().currsize == 0
+
+
+@pytest.mark.contract("D1.1")
+async def test_a_proxy_that_speaks_tls_is_trusted_as_a_service_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    no_way = answering(b"HTTP/1.1 403 Not there\r\nContent-Length: 0\r\n\r\n")
+    async with serving(no_way, context) as proxy:
+        trusting = HttpTransport(ca_file=str(ca_file), proxy=proxy)
+        with pytest.raises(Unreachable, match="does not connect to api.example:443: 403 Not there"):
+            await get(trusting, "https://api.example")
+        # httpx reads this where a proxy is given without settings of its own.
+        monkeypatch.setenv("SSL_CERT_FILE", str(ca_file))
+        wary = HttpTransport(proxy=proxy)
+        with pytest.raises(Untrusted) as caught:
+            await get(wary, "https://api.example")
+        assert str(caught.value).startswith(f"api.example:443 or the proxy {proxy}: its cert")
+        assert "hosts.ca_file" in caught.value.hint
+        await trusting.close()
+        await wary.close()
+
+
+@pytest.mark.contract("D1.1")
+async def test_a_proxy_that_is_said_to_speak_tls_and_does_not_is_named() -> None:
+    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        mistaken = HttpTransport(proxy=f"https://{place}")
+        with pytest.raises(Untrusted, match=f"or the proxy https://{place}: TLS failed"):
+            await get(mistaken, "https://api.example")
+        await mistaken.close()
