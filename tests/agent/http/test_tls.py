@@ -200,7 +200,7 @@ async def test_a_proxy_that_speaks_tls_is_trusted_as_a_service_is(
     no_way = answering(b"HTTP/1.1 403 Not there\r\nContent-Length: 0\r\n\r\n")
     async with serving(no_way, context) as proxy:
         trusting = HttpTransport(ca_file=str(ca_file), proxy=proxy)
-        with pytest.raises(Unreachable, match="does not connect to api.example:443: 403 Not there"):
+        with pytest.raises(Unreachable, match=r"does not connect to api\.example:443: 403"):
             await get(trusting, "https://api.example")
         # httpx reads this where a proxy is given without settings of its own.
         monkeypatch.setenv("SSL_CERT_FILE", str(ca_file))
