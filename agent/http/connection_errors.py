@@ -13,6 +13,9 @@ from agent.http.library import httpx
 # Numbers of X509_STORE_CTX_get_error(3).
 _NOT_YET_VALID, _EXPIRED, _SELF_SIGNED = 9, 10, 18
 _WRONG_NAME = {62, 64}
+# What OpenSSL says of an answer that is no TLS, and of an older one than is spoken here.
+_NO_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
+_OLD_TLS = {"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"}
 _TRUST = "`cellagent config set hosts.ca_file FILE` trusts the authority in FILE"
 _PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 """Those that other tools read, in their order."""
@@ -110,19 +113,14 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _untrusted(ends, cause)
         if isinstance(cause, ssl.SSLError):
-            no_tls = cause.reason in {
-                "WRONG_VERSION_NUMBER",
-                "HTTP_REQUEST",
-                "RECORD_LAYER_FAILURE",
-            }
+            reason = cause.reason or str(cause)
+            in_vain = reason in _NO_TLS | _OLD_TLS
             hint = "something else than the service answers there, perhaps plain http"
-            if not no_tls:
-                hint = (
-                    "an old server, or a firewall on the way: TLS 1.2 or later is spoken here; or "
-                    + _OWN_CERTIFICATE
-                )
-            return (errors.Untrusted if no_tls else errors.Unreachable)(
-                f"{ends}: TLS failed ({cause.reason or cause})", hint=hint, sent=False
+            if reason not in _NO_TLS:
+                hint = "an old server, or a firewall on the way: TLS 1.2 or later is spoken here"
+                hint += "" if in_vain else f"; or {_OWN_CERTIFICATE}"
+            return (errors.Untrusted if in_vain else errors.Unreachable)(
+                f"{ends}: TLS failed ({reason})", hint=hint, sent=False
             )
     if isinstance(error, httpx.ProxyError):
         wants_user = str(error).startswith("407 ")

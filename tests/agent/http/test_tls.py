@@ -15,11 +15,17 @@ from agent.http import HttpTransport, tls_context
 from agent.http import transport as transport_module
 from tests.support.cloud.byte_server import OK, answering, get, keeping, own_ca, serving
 
+# RFC 4346, 7.4.1.3: a server's choice of TLS 1.1, with a cipher that every client once had.
+_HELLO_1_1 = b"\x16\x03\x02\x00\x2a\x02\x00\x00\x26\x03\x02" + bytes(32) + b"\x00\x00\x2f\x00"
+
 
 @pytest.mark.parametrize(
     ("answer", "kind", "hint"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", Untrusted, "plain http"),
+        # The alert protocol_version, and a hello of TLS 1.1: another try has the same end.
+        (b"\x15\x03\x01\x00\x02\x02\x46", Untrusted, "TLS 1.2 or later is spoken here"),
+        (_HELLO_1_1, Untrusted, "TLS 1.2 or later is spoken here"),
         # The alert handshake_failure.
         (b"\x15\x03\x01\x00\x02\x02\x28", Unreachable, "TLS 1.2 or later"),
     ],
