@@ -6,6 +6,7 @@ where one leads, keeps no cookie, reads no environment.
 
 import asyncio
 import os
+import shlex
 import ssl
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -20,7 +21,7 @@ import httpcore
 from agent import __version__, errors
 from agent.call import Response
 from agent.config.urls import DEFAULT_PORTS, checked_url
-from agent.files.private_files import require_trusted_config
+from agent.files.private_files import read_plain
 from agent.http.connection_errors import SLOW, own_errors
 from agent.http.library import httpx
 
@@ -286,11 +287,15 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
     # Debian's Python leaves this to the system's settings, which may allow what is broken.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     if ca_file:
+        read_plain(Path(ca_file), "hosts.ca_file")
         try:
-            require_trusted_config(Path(ca_file), "hosts.ca_file", Path(ca_file).stat())
             context.load_verify_locations(cafile=ca_file)
-        except OSError as error:
-            raise errors.ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error
+        except ssl.SSLError as error:
+            files = f"-in {shlex.quote(ca_file)} -out {shlex.quote(f'{ca_file}.pem')}"
+            raise errors.ConfigError(
+                f"hosts.ca_file: {ca_file} is no whole file of certificates in PEM",
+                hint=f"`openssl x509 -inform DER {files}` makes PEM of one in DER",
+            ) from error
         return context
     paths = ssl.get_default_verify_paths()
     # The openssl_ names are what was compiled in; the others may come from the environment.

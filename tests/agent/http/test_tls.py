@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shlex
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,24 @@ async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTr
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
         assert await get(transport, url) == b"ok"
     assert transport_module._made_context.cache_info().currsize == 0
+
+
+@pytest.mark.contract("D1.1")
+def test_a_ca_file_that_cannot_be_used_is_told_with_the_way_out(tmp_path: Path) -> None:
+    ca_file, _ = own_ca(tmp_path)
+    der = tmp_path / "company ca.cer"
+    der.write_bytes(ssl.PEM_cert_to_DER_cert(ca_file.read_text()))
+    with pytest.raises(ConfigError, match=r"company ca\.cer is no whole file of cert") as no_pem:
+        tls_context(str(der))
+    # The way out leads to a file that can be used.
+    command = no_pem.value.hint.split("`")[1]
+    subprocess.run(shlex.split(command), check=True)
+    assert len(tls_context(f"{der}.pem").get_ca_certs()) == 1
+    with pytest.raises(ConfigError, match=r"cannot read .*none\.pem \(No such file") as missing:
+        tls_context(str(tmp_path / "none.pem"))
+    assert missing.value.hint == "correct its path, or let this user read it"
+    with pytest.raises(ConfigError, match="is no plain file"):
+        tls_context(str(tmp_path))
 
 
 @pytest.mark.contract("D1.1")
