@@ -3,6 +3,7 @@
 Each change may depend on the version that was read (clause D5.2).
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,7 +30,9 @@ class Change(StatusCall):
         return device_path(self.device_id)
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
-        """Return where devices are listed."""
+        """Return where devices are listed, and where the version of this one is shown."""
+        if status == 412:
+            return f"`cellagent device show {shlex.quote(self.device_id)}` shows its version now"
         return missing(status)
 
 

@@ -15,6 +15,7 @@ async def test_a_change_may_depend_on_the_version(cloud: DeviceCloud) -> None:
     with pytest.raises(PreconditionFailed) as caught:
         await cloud.rename(seed.GENERIC, "second", version=device.version)
     assert caught.value.status == 412
+    assert caught.value.hint == f"`cellagent device show {seed.GENERIC}` shows its version now"
     renamed = await cloud.device(seed.GENERIC)
     assert renamed.name == "first"
     assert renamed.version != device.version
