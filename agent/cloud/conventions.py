@@ -1,5 +1,6 @@
 """What calls of the device cloud have in common: path segments, If-Match, credentials, pages."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
@@ -15,12 +16,21 @@ USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
 """The credentials of a call that a device may make as well."""
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, line breaks, and halves of a pair of UTF-16, which no UTF-8 holds."""
+
+
+def is_one_line(text: str) -> bool:
+    """Return whether a text has no control character: any other may be in an id, or in a name."""
+    return not _CONTROL.search(text)
+
+
 def path_segment(value: str, what: str) -> str:
     """Return an id as one segment of a path, whatever characters it has (clause D2.2).
 
     Raises UsageError for what cannot be a segment: nothing, dots alone, control characters.
     """
-    if not value or value in {".", ".."} or not value.isprintable():
+    if not value or value in {".", ".."} or not is_one_line(value):
         raise UsageError(f"{value!r} cannot be {what}")
     return quote(value, safe=":")
 

@@ -10,7 +10,14 @@ from typing import ClassVar
 
 from agent.call import Request, Scheme, StatusCall
 from agent.cloud.ble import characteristic_path
-from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, missing, path_segment
+from agent.cloud.conventions import (
+    USER_OR_DEVICE,
+    device_path,
+    if_match,
+    is_one_line,
+    missing,
+    path_segment,
+)
 from agent.errors import UsageError
 
 # Many changes are taken with 202: they show a little later.
@@ -45,8 +52,8 @@ class UpdateDeviceName(Change):
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError for a name that no service takes."""
-        if not 1 <= len(self.name) <= 128 or not self.name.isprintable():
-            raise UsageError("a name has 1 to 128 characters, and no line break")
+        if not 1 <= len(self.name) <= 128 or not is_one_line(self.name):
+            raise UsageError("a name has 1 to 128 characters, no line break or other control")
         return Request("PUT", f"{self.path}/name", headers=if_match(self.version), json=self.name)
 
 

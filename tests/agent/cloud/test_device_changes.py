@@ -54,9 +54,11 @@ async def test_a_version_that_would_break_the_header_is_refused(
         await cloud.rename(seed.GENERIC, "x", version=version)
 
 
+@pytest.mark.contract("D9.1")
 def test_a_name_has_1_to_128_characters() -> None:
-    for name in ("x", "x" * 128):
+    # A blank that breaks no line, as text programs write it, and one sign of several characters.
+    for name in ("x", "x" * 128, "B\u00fcro\u00a0Nord", "\N{WOMAN}\u200d\N{WRENCH}"):
         assert UpdateDeviceName("kit", name).request().json == name
-    for name in ("", "x" * 129, "a\nb"):
+    for name in ("", "x" * 129, "a\nb", "a\x85b", "a\u2028b", "\x7f", "\ud83d"):
         with pytest.raises(UsageError, match="1 to 128 characters"):
             UpdateDeviceName("kit", name).request()

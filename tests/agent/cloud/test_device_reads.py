@@ -79,7 +79,9 @@ async def test_gateway_and_ble_device_are_walked_both_ways(cloud: DeviceCloud) -
 
 
 @pytest.mark.contract("D2.2")
-@pytest.mark.parametrize("device_id", ["a b", "ü/x", "50%", "a?b#c", "nrf-1", "DE:AD", "+", "a;b"])
+@pytest.mark.parametrize(
+    "device_id", ["a b", "ü/x", "50%", "a?b#c", "nrf-1", "DE:AD", "+", "a;b", "a\u00a0b"]
+)
 async def test_any_id_is_quoted_into_one_segment(cloud: DeviceCloud, device_id: str) -> None:
     with pytest.raises(NotFound) as caught:
         await cloud.device(device_id)
@@ -87,7 +89,7 @@ async def test_any_id_is_quoted_into_one_segment(cloud: DeviceCloud, device_id: 
     assert "/" not in path_segment(device_id, "id")
 
 
-@pytest.mark.parametrize("device_id", ["", ".", "..", "a\r\nX: 1", "\x00"])
+@pytest.mark.parametrize("device_id", ["", ".", "..", "a\r\nX: 1", "\x00", "\ud83d"])
 async def test_what_cannot_be_a_segment_is_refused_before_it_is_sent(
     cloud: DeviceCloud, device_id: str
 ) -> None:
