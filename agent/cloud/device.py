@@ -58,13 +58,17 @@ class Device:
 
     @classmethod
     def of(cls, raw: JSONValue, etag: str | None = None) -> Device:
-        """Return the device that `raw` describes. Raises BadAnswer, naming the field."""
+        """Return the device that `raw` describes. Raises BadAnswer, naming device and field."""
         try:
             fields = msgspec.convert(raw, _Fields)
             whole = msgspec.convert(raw, dict[str, JSONValue])
-        except msgspec.ValidationError as error:
-            raise BadAnswer(f"this is no device: {error}") from error
-        meta = fields.meta or _Meta()
+            meta = fields.meta or _Meta()
+            created_at, updated_at = read_time(meta.created_at), read_time(meta.updated_at)
+        except (msgspec.ValidationError, BadAnswer) as error:
+            # In a list of thousands it has to be found.
+            its_id = raw.get("id") if isinstance(raw, dict) else None
+            what = f"the device {its_id!r} cannot be read" if its_id else "this is no device"
+            raise BadAnswer(f"{what}: {error}") from error
         version = etag or (str(meta.version) if meta.version is not None else None)
         return cls(
             raw=whole,
@@ -77,8 +81,8 @@ class Device:
             tags=fields.tags or (),
             supports=(fields.firmware and fields.firmware.supports) or (),
             version=version,
-            created_at=read_time(meta.created_at),
-            updated_at=read_time(meta.updated_at),
+            created_at=created_at,
+            updated_at=updated_at,
         )
 
     @property

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from agent.call import Response
 from agent.cloud import Device
 from agent.cloud.device import read_time
+from agent.cloud.device_reads import ListDevices
 from agent.errors import BadAnswer
 
 
@@ -24,6 +27,15 @@ from agent.errors import BadAnswer
 def test_what_is_no_device_is_named(raw: Any, named: str) -> None:
     with pytest.raises(BadAnswer, match=named.replace("$", r"\$")):
         Device.of(raw)
+
+
+@pytest.mark.contract("D2.1", "D4.1")
+@pytest.mark.parametrize("wrong", [{"tags": "b"}, {"$meta": {"createdAt": "soon"}}])
+def test_a_device_that_cannot_be_read_is_found_in_a_long_list(wrong: Any) -> None:
+    items = [{"id": "nrf-1"}, {"id": "nrf-2", **wrong}, {"id": "nrf-3"}]
+    answer = Response(200, {}, json.dumps({"items": items, "total": 3}).encode())
+    with pytest.raises(BadAnswer, match="the device 'nrf-2' cannot be read: "):
+        ListDevices().parse(answer)
 
 
 @pytest.mark.contract("D2.3", "D5.1")
