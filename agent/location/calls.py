@@ -12,8 +12,9 @@ from agent.location.position import Position
 _NOTHING_FOUND = 40499
 _DEVICE = "x-custom-device-id"
 LEGACY_WARNING = (
-    "the location path without organization and project is deprecated: use "
-    "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
+    "the location path without organization and project is deprecated: `cellagent config set "
+    "location.legacy false` takes /v1/organizations/<organization>/projects/<project>/location/, "
+    "with an organization auth token"
 )
 
 Progress = Callable[[int, int | None], None]

@@ -96,6 +96,7 @@ async def test_a_service_token_opens_the_legacy_form_and_is_warned_about(
                 await client.send(call)
     of_the_path, of_the_token = [record.message for record in caplog.records]
     assert "/v1/organizations/<organization>/projects/<project>/location/" in of_the_path
+    assert "`cellagent config set location.legacy false`" in of_the_path
     assert "service tokens are deprecated" in of_the_token
     assert "account.organization" in of_the_token
 
