@@ -24,7 +24,7 @@ LINK_S = 60.0
 """Seconds for which a link works."""
 COOKIE_S = 30 * 86400
 """Seconds for which a browser that has opened a link may come back."""
-_SEES, _ACTS = "", "acts "
+_SEES, _ACTS = "sees ", "acts "
 """What a signature is for."""
 ACT_HEADER = "x-cellagent-act"
 """The header with the second token."""

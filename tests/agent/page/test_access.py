@@ -76,6 +76,14 @@ def test_a_cookie_that_was_made_up_is_not_known(cookie: str) -> None:
     assert not made()[0].knows(cookie)
 
 
+def test_a_token_for_acts_is_no_cookie_whatever_stands_before_it() -> None:
+    links, _ = made()
+    token = links.act_token()
+    assert links.may_act(token)
+    for written in (token, f"acts {token}", f"sees {token}"):
+        assert not links.knows(written)
+
+
 async def test_a_link_becomes_a_cookie_that_scripts_and_other_sites_do_not_get() -> None:
     links, _ = made()
     token = links.new()
