@@ -27,7 +27,8 @@ LARGEST_BYTES = 1024 * 1024
 """Of one answer, and of the whole: more than this is no assistance data."""
 MAX_PIECES = 64
 
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
+# RFC 9110, 14.1: the unit is told whatever its case.
+_CONTENT_RANGE = re.compile(r"(?i:bytes) ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 

@@ -88,10 +88,12 @@ def test_the_mask_is_0_to_90_degrees() -> None:
             AgnssRequest(mask_degrees=degrees)
 
 
+@pytest.mark.contract("D8.2")
 def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
     call = FetchAgnss(PROJECT, AgnssRequest(), start=4, size=4)
     good = call.parse(Response(206, {"content-range": "bytes 4-7/10"}, b"abcd"))
     assert (good.start, good.data, good.total) == (4, b"abcd", 10)
+    assert call.parse(Response(206, {"content-range": "Bytes 4-7/10"}, b"abcd")) == good
     whole = call.parse(Response(200, {}, b"0123456789"))
     assert (whole.start, whole.total) == (0, 10)
     for told in ("", "bytes 0-3/10", "bytes 4-8/10", "bytes 4-7/*", "bytes 4-7/99999999"):
