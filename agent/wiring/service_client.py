@@ -56,7 +56,6 @@ def connect(
     """
     profile = configuration.profile
     hosts = {host: getattr(profile.hosts, host.value) for host in Host}
-    # The transport takes paths as they are.
     transport = HttpTransport(ca_file=profile.hosts.ca_file, proxy=profile.hosts.proxy)
     keyring = Keyring(
         _credentials(configuration, ask_modem, unattended=unattended),
