@@ -8,19 +8,11 @@ from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, NotFound
 from agent.json_value import JSONValue
 
-SIMPLE_TOKEN = "Simple Token"
-JSON_WEB_TOKEN = "JSON Web Token"
-
 _NAMES = {
     name.replace(" ", ""): name
-    for name in (SIMPLE_TOKEN, JSON_WEB_TOKEN, "Evaluation Token", "Organization Auth Token")
+    for name in ("Simple Token", "JSON Web Token", "Evaluation Token", "Organization Auth Token")
 }
 """By the name without blanks, which a valid document has: OpenAPI takes no blank there."""
-_DECLARED_AS = {
-    Scheme.API_KEY: SIMPLE_TOKEN,
-    Scheme.DEVICE_JWT: JSON_WEB_TOKEN,
-    Scheme.SERVICE_JWT: JSON_WEB_TOKEN,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +32,6 @@ class OpenApi:
         choices = security if isinstance(security, list) else []
         names = (name for each in choices if isinstance(each, dict) for name in each)
         return frozenset(_NAMES.get(name, name) for name in names)
-
-    def takes(self, method: str, path: str, scheme: Scheme) -> bool:
-        """Return whether an operation declares the kind of credential that `scheme` is."""
-        return _DECLARED_AS.get(scheme) in self.schemes(method, path)
 
     def _operation(self, method: str, path: str) -> Mapping[str, JSONValue]:
         paths = self.document.get("paths")

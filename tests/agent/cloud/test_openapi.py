@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.call import Response, Scheme
+from agent.call import Response
 from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.errors import BadAnswer, NotFound
 from agent.json_value import JSONValue
@@ -46,8 +46,6 @@ def test_the_document_tells_which_credential_an_operation_declares(
     # The second is valid OpenAPI, which takes no blank in a component's name.
     for found in (DOCUMENT, document({"SimpleToken": []}, {"JSONWebToken": []})):
         assert found.schemes(method, path) == declared
-        assert found.takes(method, path, Scheme.API_KEY) is ("Simple Token" in declared)
-        assert found.takes(method, path, Scheme.SERVICE_JWT) is ("JSON Web Token" in declared)
 
 
 @pytest.mark.parametrize("path", ["/v1/nothing", "/v1/devices/a/b", "/v1/odd", "/v1/devices/"])
