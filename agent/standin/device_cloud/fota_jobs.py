@@ -86,7 +86,8 @@ async def _apply(context: Context) -> Response:
 
 async def _cancel(context: Context) -> Response:
     row = _job_to_change(context)
-    if row.status not in {"CREATED", "IN_PROGRESS"}:
+    # Every execution may have ended: the row does not tell that.
+    if to_resource(context.cloud, row)["status"] not in {"CREATED", "IN_PROGRESS"}:
         raise DeviceCloudRefused(409, "the job has ended")
     reason = context.query.get("reason", "")[:1024]
     row.status, row.status_detail = "CANCELLED", reason

@@ -45,6 +45,9 @@ async def test_a_job_is_pending_for_its_device_alone_until_it_has_ended(standin:
     assert shown["executionStats"]["succeeded"] == 1
     one = await call(standin, "GET", f"/fota-job-executions/{DEVICE}/{job_id}")
     assert one.json()["statusDetail"] == "fine"
+    # What has ended stays as it ended.
+    assert (await call(standin, "PUT", f"/fota-jobs/{job_id}/cancel")).status_code == 409
+    assert (await call(standin, "GET", f"/fota-jobs/{job_id}")).json()["status"] == "COMPLETED"
 
 
 async def test_a_device_that_the_team_does_not_have_is_unknown_and_not_without_a_job(
