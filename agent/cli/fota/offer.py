@@ -53,6 +53,7 @@ async def offer(
     if devices and tags:
         raise UsageError("a job is for devices or for tags, not for both")
     content, told = _read(image, version)
+    where = ", where such a kit is" if devices or tags else ""
     devices = devices if devices or tags else (await _kit_in_use(session),)
     async with session.client() as client:
         for tag in tags:  # a job for a tag that nobody has is taken, and does nothing
@@ -72,7 +73,7 @@ async def offer(
     emit_or_say(
         session,
         {"job": job_id, "bundle": bundle_id, "version": told, "devices": devices, "tags": tags},
-        f"{job_id}: version {told} for {whom}\nto carry it out: "
+        f"{job_id}: version {told} for {whom}\nto carry it out{where}: "
         + pasteable_hint("`cellagent fota pull`", "", session),
     )
 

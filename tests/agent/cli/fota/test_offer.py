@@ -69,6 +69,23 @@ async def test_an_image_is_offered_to_whom_the_command_names(
         assert firmware["fileSize"] == image.stat().st_size
 
 
+@pytest.mark.usefixtures("kits")
+@pytest.mark.parametrize(
+    ("whom", "says"),
+    [
+        ((), "to carry it out: `cellagent fota pull`"),
+        (("--tag", "bench"), "to carry it out, where such a kit is: `cellagent fota pull`"),
+    ],
+)
+async def test_what_carries_a_job_out_is_told_for_the_kit_in_use_and_for_others(
+    tmp_path: Path, whom: tuple[str, ...], says: str
+) -> None:
+    image = tmp_path / "app.bin"
+    image.write_bytes(mcuboot_image((2, 0, 1), 5000))
+    done = await cellagent("fota", "offer", str(image), *whom)
+    assert says in done.out, done.out
+
+
 @pytest.mark.parametrize("whom", [("--device", "new-kit"), ("--tag", "bench", "--tag", "bensch")])
 async def test_for_a_device_that_is_not_in_service_it_says_where_those_are_that_are(
     kits: Any, tmp_path: Path, whom: tuple[str, ...]
