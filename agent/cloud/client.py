@@ -223,7 +223,8 @@ class DeviceCloud:
             device = await self.device(device_id)
             return holds(device), device
 
-        return await self._until(check, f"{device_id} did not change", deadline_s)
+        longer = _longer(deadline_s)
+        return await self._until(check, f"{device_id} did not change", deadline_s, longer)
 
     async def wait_for_transform(
         self, device_id: str, transform: str, *, deadline_s: float
@@ -236,7 +237,8 @@ class DeviceCloud:
         async def check() -> tuple[bool, None]:
             return bool((await self.transformed(device_id, transform)).value), None
 
-        await self._until(check, f"{device_id} did not become so", deadline_s)
+        longer = _longer(deadline_s)
+        await self._until(check, f"{device_id} did not become so", deadline_s, longer)
         return await self.device(device_id)
 
     async def register_public_keys(self, keys: Iterable[public_keys.PublicKey]) -> str:
@@ -301,7 +303,8 @@ class DeviceCloud:
             return operation.done, operation
 
         what = f"the bulk request {request_id} did not end"
-        operation = await self._until(check, what, deadline_s)
+        later = f"`cellagent device bulk-request {request_id}` shows what becomes of it"
+        operation = await self._until(check, what, deadline_s, later)
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
@@ -341,11 +344,15 @@ class DeviceCloud:
         return await self.client.send(FetchOpenApi())
 
     async def _until(
-        self, check: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
+        self,
+        check: Callable[[], Awaitable[tuple[bool, T]]],
+        what: str,
+        deadline_s: float,
+        hint: str = "",
     ) -> T:
         """Return the value of `check` once it says that the condition holds; it is checked at once.
 
-        The pauses grow. Raises DeadlineExceeded with `what` as its message.
+        The pauses grow. Raises DeadlineExceeded with `what` as its message, and with `hint`.
         """
         started = self._monotonic()
         pause = _FIRST_PAUSE_S
@@ -355,9 +362,13 @@ class DeviceCloud:
                 return value
             left = started + deadline_s - self._monotonic()
             if left <= 0:
-                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
+                raise DeadlineExceeded(f"{what} within {deadline_s:g} s", hint=hint)
             await self._sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+def _longer(deadline_s: float) -> str:
+    return f"`--deadline {max(3 * deadline_s, DISCOVERY_DEADLINE_S):g}` waits longer"
 
 
 class _RowErrors(msgspec.Struct):

@@ -103,8 +103,9 @@ async def test_discover_then_wait_until_the_state_is_new(
     assert after.version != before.version
     assert after.services.keys() > before.services.keys()
     standin.cloud.settings.discover_s = 10_000
-    with pytest.raises(DeadlineExceeded, match="did not change within 60 s"):
+    with pytest.raises(DeadlineExceeded, match="did not change within 60 s") as late:
         await patient.discover_and_wait(seed.GATEWAY, seed.BLE, deadline_s=60)
+    assert late.value.hint == "`--deadline 180` waits longer"
     assert max(slept) == 5
 
 

@@ -175,8 +175,9 @@ async def test_a_bulk_request_that_does_not_end_is_given_up(
 ) -> None:
     standin.cloud.settings.bulk_s = 10_000
     request = await cloud.register_public_keys([PublicKey(seed.GENERIC, public_pem(key_file))])
-    with pytest.raises(DeadlineExceeded, match="did not end within 30 s"):
+    with pytest.raises(DeadlineExceeded, match="did not end within 30 s") as late:
         await cloud.wait_for_bulk(request, deadline_s=30)
+    assert late.value.hint.startswith(f"`cellagent device bulk-request {request}` ")
     with pytest.raises(NotFound):
         await cloud.bulk_operation("01J00000000000000000000000")
 
