@@ -21,6 +21,7 @@ from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from agent.location.wifi.scanner import WifiScan
 from at.driver.modem import Modem
+from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError
 
@@ -309,7 +310,8 @@ def _too_few(selection: Selection) -> str:
     usable, left_out = len(selection.usable), len(selection.left_out)
     reasons = ", ".join(sorted({reason.value for _, reason in selection.left_out}))
     why = f" ({left_out} left out: {reasons})" if reasons else ""
-    return f"{usable} usable Wi-Fi access points{why}, and the service needs {MINIMUM}"
+    heard = counted(usable, "usable Wi-Fi access points")
+    return f"{heard}{why}, and the service needs {MINIMUM}"
 
 
 def _uncertainty(fix: Fix) -> float:
