@@ -10,7 +10,7 @@ from agent.config.nearest import nearest
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import HostSettings, KitSettings, Profile, Section, ServiceUrl
 from agent.config.secrets import advice_if_secret
-from agent.config.urls import checked_url
+from agent.config.urls import check_base_url
 from agent.errors import ConfigError
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
@@ -56,7 +56,7 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         raise ConfigError(f"{place}: {named}{text}", hint=_choices(key)) from error
     for field, kind in get_type_hints(HostSettings, include_extras=True).items():
         if kind == ServiceUrl and (url := getattr(profile.hosts, field)):
-            checked_url(url, f"{place}: hosts.{field}")
+            check_base_url(url, f"{place}: hosts.{field}")
     if is_pkcs11(profile.provisioning.device_ca_key_file):
         # Checked before it is written or shown: it may contain a PIN.
         parse_pkcs11(

@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from agent.errors import ConfigError, UsageError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+_PATHS_BEGIN = ("/v1", "/api/v0")
 
 
 def checked_url(url: str, what: str) -> SplitResult:
@@ -36,6 +37,26 @@ def checked_url(url: str, what: str) -> SplitResult:
             hint=f"did you mean {f'https{url[4:]}'!r}? plain http is for loopback addresses only",
         )
     return parts
+
+
+def check_base_url(url: str, what: str) -> None:
+    """Check a URL behind which the paths of calls stand. Raises ConfigError, as `checked_url`.
+
+    Documents of the services name theirs with the beginning of those paths, too.
+    """
+    parts = checked_url(url, what)
+    path = parts.path.rstrip("/")
+    if parts.query or parts.fragment:
+        raise ConfigError(
+            f"{what}: {url!r} has a query or a fragment, and paths are added to it",
+            hint="write it as https://api.example.com",
+        )
+    if begun := next((each for each in _PATHS_BEGIN if path.endswith(each)), ""):
+        meant = f"{parts.scheme}://{parts.netloc}{path.removesuffix(begun)}"
+        raise ConfigError(
+            f"{what}: {url!r} ends with {begun}, with which each path that is added to it begins",
+            hint=f"did you mean {meant!r}?",
+        )
 
 
 def host_and_port(text: str, what: str) -> tuple[str, int]:

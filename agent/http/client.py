@@ -22,7 +22,7 @@ import msgspec
 
 from agent.auth.credential import Credential, Keyring
 from agent.call import Call, Host, Response, Scheme
-from agent.config.urls import checked_url
+from agent.config.urls import check_base_url
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
 from agent.http.refusals import refusal
 from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
@@ -110,7 +110,7 @@ class HttpClient:
         self._on_exchange = on_exchange
         self._while_waiting = while_waiting
         for host, url in self._hosts.items():
-            checked_url(url, f"hosts.{host.value}")
+            check_base_url(url, f"hosts.{host.value}")
 
     async def __aenter__(self) -> Self:
         return self

@@ -26,6 +26,11 @@ MISTAKES = [
     ("[profiles.x.account]\nproject = 'a/b'", "account.project", "a slug of letters"),
     ("[profiles.x.hosts]\napi = 'http://far.example'", "hosts.api", "https"),
     ("[profiles.x.hosts]\napi = 'https://me:pw@far.example'", "hosts.api", "secret"),
+    (
+        "[profiles.x.hosts]\napi = 'https://far.example/api/v0'",
+        "hosts.api",
+        "did you mean 'https://far.example'?",
+    ),
     ("[profiles.x]\nbase = 'pubic'", "base", "public"),
     ("profiles = 3", "not a table", ""),
     ("[profiles]\nx = 3", "not a table", ""),

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from agent.config.urls import checked_url, host_and_port, is_loopback, is_loopback_url
+from agent.config.urls import (
+    check_base_url,
+    checked_url,
+    host_and_port,
+    is_loopback,
+    is_loopback_url,
+)
 from agent.errors import ConfigError, UsageError
 
 
@@ -26,6 +32,28 @@ def test_a_url_that_may_not_be_used_is_refused_by_the_name_of_its_setting(url: s
     with pytest.raises(ConfigError, match=named) as caught:
         checked_url(url, "hosts.api")
     assert str(caught.value).startswith("hosts.api: ")
+
+
+@pytest.mark.contract("D1.1", "O1.4")
+@pytest.mark.parametrize(
+    ("url", "named", "hint"),
+    [
+        ("https://cloud.example/v1/", "ends with /v1", "did you mean 'https://cloud.example'?"),
+        ("https://gate.example/x/api/v0", "ends with /api/v0", "'https://gate.example/x'?"),
+        ("https://cloud.example?key=1", "has a query", "https://api.example.com"),
+        ("https://cloud.example/#top", "a fragment", "https://api.example.com"),
+        ("http://cloud.example/v1", "not encrypted", "https://cloud.example/v1"),
+    ],
+)
+def test_what_a_path_cannot_be_added_to_is_no_base_url(url: str, named: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"hosts.api: '.*{named}") as caught:
+        check_base_url(url, "hosts.api")
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["", "/", "/services", "/v1/of/ours/", "/v10"])
+def test_a_base_url_may_have_a_path_of_its_own(path: str) -> None:
+    check_base_url(f"https://gate.example{path}", "hosts.api")
 
 
 @pytest.mark.parametrize(
