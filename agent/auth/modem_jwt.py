@@ -119,10 +119,12 @@ def _issuer_uuid(token: Jwt) -> str:
 
 
 def _uuid(text: str) -> UUID | None:
+    """Return the UUID of a text in the one form that `iss` has, with hyphens."""
     try:
-        return UUID(text)
+        found = UUID(text)
     except ValueError:
         return None
+    return found if str(found) == text.lower() else None
 
 
 def _same_uuid(token: Jwt, device_id: str) -> bool:

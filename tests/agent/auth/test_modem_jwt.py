@@ -15,7 +15,7 @@ from tests.support.cloud.credential_calls import NOW, UUID, Modem, Push, claims_
 
 
 @pytest.mark.contract("D10.3", "C4")
-@pytest.mark.parametrize("device_id", ["", UUID, UUID.upper(), UUID.replace("-", "")])
+@pytest.mark.parametrize("device_id", ["", UUID, UUID.upper()])
 async def test_the_subject_is_left_out_where_the_id_is_the_modems_uuid(device_id: str) -> None:
     modem = Modem()
     credential = modem_jwt(modem, device_id)
@@ -31,6 +31,8 @@ async def test_the_subject_is_left_out_where_the_id_is_the_modems_uuid(device_id
     [
         ("nrf-358299840010349", ["nrf-358299840010349"]),
         ("00000000-0000-4000-8000-000000000001", ["", "00000000-0000-4000-8000-000000000001"]),
+        # The service compares texts: what `iss` holds is not this id.
+        (UUID.replace("-", ""), [UUID.replace("-", "")]),
     ],
 )
 async def test_another_id_is_supplied_as_subject(device_id: str, asked: list[str]) -> None:
