@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from agent.call import Host, Request, Response
 from agent.config.project import ProjectSlugs
@@ -16,6 +16,7 @@ from agent.retry import check_available
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""
+_REACH = f"predictions reach {pgps_file.MAX_REACH_MIN // 1440} days ahead at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ class PredictionRequest:
                 f"predictions are {pgps_file.MIN_INTERVAL_MIN} to {pgps_file.MAX_INTERVAL_MIN} "
                 f"minutes apart by {pgps_file.INTERVAL_STEP_MIN}, not {interval}"
             )
-        if (self.count or 1) * (interval or _DEFAULT_INTERVAL_MIN) > pgps_file.MAX_REACH_MIN:
+        apart = interval or _DEFAULT_INTERVAL_MIN
+        if (self.count or 1) * apart > pgps_file.MAX_REACH_MIN:
             raise UsageError(
-                f"predictions reach {pgps_file.MAX_REACH_MIN // 1440} days ahead at most"
+                f"{_REACH}: those {apart} minutes apart are {pgps_file.MAX_REACH_MIN // apart}"
             )
 
 
@@ -117,8 +119,14 @@ async def fetch_pgps(
 
     They must cover the start that was asked for, or `now` where none was. The host is named by the
     answer, so it is connected to by https and at a public address alone, or, where the service is
-    the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
+    the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance,
+    and UsageError for a start beyond what can be predicted.
     """
+    last = now + timedelta(minutes=pgps_file.MAX_REACH_MIN)
+    if wanted.start is not None and wanted.start > last:
+        raise UsageError(
+            f"{_REACH}: by this machine's clock the last start is {last:%Y-%m-%dT%H:%M:%SZ}"
+        )
     link = await client.send(RequestPgps(project, wanted))
     stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
     target = download_targets.plain_target(link.url, stand_in=stand_in)

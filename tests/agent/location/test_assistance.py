@@ -15,7 +15,7 @@ from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
-from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound, Unavailable
+from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound, Unavailable, UsageError
 from agent.http import HttpClient, HttpTransport
 from agent.http.download_targets import SourceRefused
 from agent.location import agnss, pgps
@@ -211,6 +211,17 @@ async def test_the_start_that_was_asked_for_is_the_one_that_comes(client: HttpCl
     assert [p.valid_from - start for p in data.file.predictions] == [
         timedelta(hours=2 * step) for step in range(4)
     ]
+
+
+@pytest.mark.contract("D8.2")
+async def test_a_start_that_nobody_can_predict_is_not_asked_for(client: HttpClient) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    last = now + timedelta(days=14)
+    beyond = PredictionRequest(1, 120, last + timedelta(seconds=1))
+    with pytest.raises(UsageError, match=f"the last start is {last:%Y-%m-%dT%H:%M:%SZ}$"):
+        await fetch_pgps(client, HERE, beyond, nothing, now=now)
+    data = await fetch_pgps(client, HERE, PredictionRequest(1, 120, last), nothing, now=now)
+    assert data.file.start == last
 
 
 async def test_predictions_of_another_time_are_refused(

@@ -54,3 +54,13 @@ def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
 def test_impossible_predictions_are_not_asked_for(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         PredictionRequest(**arguments)
+
+
+@pytest.mark.parametrize(("interval_min", "most"), [(None, 84), (120, 168), (480, 42)])
+def test_of_too_many_predictions_it_is_told_how_many_there_are(
+    interval_min: int | None, most: int
+) -> None:
+    PredictionRequest(most, interval_min)
+    if most < 168:  # of more than these none can be asked for, however near they are
+        with pytest.raises(UsageError, match=f"minutes apart are {most}$"):
+            PredictionRequest(most + 1, interval_min)
