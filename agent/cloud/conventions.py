@@ -40,6 +40,13 @@ def device_path(device_id: str) -> str:
     return f"/v1/devices/{path_segment(device_id, 'a device id')}"
 
 
+NOT_IN_SERVICE = (
+    "bring the kit into service first: `cellagent provision run --registration onboard`; "
+    "`cellagent device list` shows the devices that the cloud knows"
+)
+"""What helps where a call in a kit's name meets a cloud that does not know the kit."""
+
+
 def missing(status: int) -> str:
     """Return where the devices that there are are listed, "" for a refusal other than 404."""
     return "`cellagent device list` shows those that are there" if status == 404 else ""

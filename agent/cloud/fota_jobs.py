@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme, StatusCall
-from agent.cloud.conventions import path_segment
+from agent.cloud.conventions import NOT_IN_SERVICE, path_segment
 from agent.errors import NotFound
 from agent.json_value import JSONValue
 
@@ -62,10 +62,7 @@ class FetchCurrentJob(_OfAKit, Call["dict[str, JSONValue] | None"]):
         if isinstance(body, dict) and body.get("code") == _DEVICE_UNKNOWN:
             raise NotFound(
                 f"the device cloud does not know the device {self.device_id}",
-                hint=(
-                    "bring the kit into service first: `cellagent provision run --registration "
-                    "onboard`; `cellagent device list` shows the devices that it knows"
-                ),
+                hint=NOT_IN_SERVICE,
                 status=404,
                 code=_DEVICE_UNKNOWN,
             )

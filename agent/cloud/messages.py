@@ -5,11 +5,11 @@ from datetime import datetime
 
 from agent.call import Request, Response, StatusCall
 from agent.cloud.conventions import (
+    NOT_IN_SERVICE,
     USER_OR_DEVICE,
     ListCall,
     Page,
     device_path,
-    missing,
     read_page,
     text_in,
 )
@@ -39,8 +39,8 @@ class SendMessage(StatusCall):
         return self.device_id
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
-        """Return where devices are listed."""
-        return missing(status)
+        """Return what brings the kit into service."""
+        return NOT_IN_SERVICE if status == 404 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,13 @@ from agent.daemon.kit.link import KitLink
 from agent.daemon.log_lines import differ_in_numbers_only
 from agent.daemon.snapshot import HISTORY, HeardCell, LastPosition, LocationStatus, Phase, Place
 from agent.daemon.status import Concern
-from agent.errors import AgentError, NotFound, Unavailable, with_hint
+from agent.errors import AgentError, Unavailable, with_hint
 from agent.http import HttpClient
 from agent.location.cell_scan import CellScan
 from agent.location.locator import Fix, locator_for, moved, position_message
 from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
-
-_REGISTER = "bring the kit into service first: `cellagent provision run --registration onboard`"
 
 
 class KitPositions:
@@ -121,7 +119,7 @@ class KitPositions:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
             before = self.concern.status.unreported
-            hint = self.concern.pasteable(_REGISTER if isinstance(error, NotFound) else error.hint)
+            hint = self.concern.pasteable(error.hint)
             with self.concern.changing() as status:
                 status.unreported, status.unreported_hint = str(error), hint or None
             if before is None or not differ_in_numbers_only(before, str(error)):

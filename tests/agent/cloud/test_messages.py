@@ -28,6 +28,7 @@ async def test_an_unknown_device_sends_nothing_and_those_that_are_there_are_name
 ) -> None:
     with pytest.raises(NotFound) as unknown:
         await cloud.send_message("nrf-1", {"appId": "TEMP"})
+    assert "`cellagent provision run --registration onboard`" in unknown.value.hint
     assert "`cellagent device list`" in unknown.value.hint
 
 
