@@ -199,9 +199,11 @@ class HttpTransport:
         extensions: dict[str, object] = {
             "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
         }
-        name = urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        name, encrypted = parts.hostname or "", parts.scheme == "https"
         place = _place(url) + (f" ({address})" if address else "")
-        with own_errors(place, self._proxy_place):
+        proxy = self._proxy_place if encrypted else ""
+        with own_errors(place, proxy):
             target = httpx.URL(url)
             if address:
                 extensions["sni_hostname"] = target.host
@@ -212,9 +214,9 @@ class HttpTransport:
             )
             # Connections to a given address are kept apart by name: one that was verified for
             # another name must not be used again.
-            transport = self._opened(target.scheme == "https", name if address else "")
+            transport = self._opened(encrypted, name if address else "")
             response = await transport.handle_async_request(request)
-        return StreamedResponse(response, place, self._proxy_place)
+        return StreamedResponse(response, place, proxy)
 
     async def close(self) -> None:
         """Close the connections; the transport opens anew when it is used again."""
@@ -229,11 +231,13 @@ class HttpTransport:
             # Cut into the 64 KiB that it asks for, an image takes a third more of the processor.
             httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = _READ_BYTES
             httpcore.AsyncHTTP11Connection._response_closed = _keep_if_clean  # type: ignore[method-assign,assignment] # it has no other seam
-            # What is not encrypted needs no CA, and should it be one day, nobody is trusted.
+            # What is not encrypted stays on this machine: no proxy may read it, and it needs no CA.
+            # Should it be encrypted one day, nobody is trusted.
             nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             trust = tls_context(self._ca_file) if encrypted else nobody
+            proxy = self._proxy_to_use() if encrypted else None
             self._transports[encrypted, name] = self._given or httpx.AsyncHTTPTransport(
-                verify=trust, proxy=self._proxy_to_use()
+                verify=trust, proxy=proxy
             )
         return self._transports[encrypted, name]
 

@@ -231,6 +231,23 @@ async def test_a_proxy_of_the_environment_is_named_where_the_way_without_it_fail
     assert "canary" not in unknown.value.hint
 
 
+@pytest.mark.contract("D1.1")
+async def test_what_is_not_encrypted_goes_by_no_proxy_which_would_read_the_key() -> None:
+    asked: list[int] = []
+    async with (
+        serving(keeping(b"HTTP/1.1 502 No\r\n\r\n", connections=asked)) as proxy,
+        serving(answering(OK)) as url,
+    ):
+        transport = HttpTransport(proxy=proxy)
+        assert await get(transport, url) == b"ok"
+        await transport.close()
+    assert not asked
+    dead = HttpTransport(proxy="http://127.0.0.1:2")
+    with pytest.raises(NothingListens, match=r"^127\.0\.0\.1:1: nothing listens there$") as nobody:
+        await get(dead, "http://127.0.0.1:1")
+    assert "proxy" not in nobody.value.hint
+
+
 async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
     dead = HttpTransport(proxy="http://user:word@127.0.0.1:1")
     with pytest.raises(NothingListens) as refused:
