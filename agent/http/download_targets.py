@@ -47,6 +47,11 @@ class Target:
         return host if self.port == default else f"{host}:{self.port}"
 
     @property
+    def is_address(self) -> bool:
+        """Whether the host is an IP address, not a name."""
+        return ":" in self.host or self.host.rpartition(".")[2].isdigit()
+
+    @property
     def url(self) -> str:
         """The URL to ask for."""
         return f"{self.scheme}://{self.authority}{self.path}"

@@ -121,6 +121,11 @@ class HttpTransport:
         self._given = transport
         self._transports: dict[tuple[bool, str], httpx.AsyncBaseTransport] = {}
 
+    @property
+    def by_proxy(self) -> bool:
+        """Whether what is encrypted goes by a proxy, which resolves names itself."""
+        return bool(self._proxy)
+
     def require_trust(self) -> None:
         """Raise ConfigError if the CA file cannot be used."""
         if self._ca_file:

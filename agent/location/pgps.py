@@ -118,9 +118,9 @@ async def fetch_pgps(
     """Fetch the predictions: ask where they are, download them with no credential, check them.
 
     They must cover the start that was asked for, or `now` where none was. The host is named by the
-    answer, so it is connected to by https and at a public address alone, or, where the service is
-    the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance,
-    and UsageError for a start beyond what can be predicted.
+    answer, so it is connected to by https and at a public address alone, which a proxy chooses
+    where there is one; or, where the service is the stand-in, on this machine. Raises what a call
+    raises, SourceRefused, DamagedAssistance, and UsageError for a start that is too far ahead.
     """
     last = now + timedelta(minutes=pgps_file.MAX_REACH_MIN)
     if wanted.start is not None and wanted.start > last:
@@ -133,8 +133,11 @@ async def fetch_pgps(
     deadline_s = client.transport.deadlines.whole_s
     try:
         async with asyncio.timeout(deadline_s):
-            found = await resolve(target.host, target.port)
-            addresses = download_targets.checked_addresses(target, found, stand_in=stand_in)
+            addresses: Sequence[str] = [""]
+            # A proxy resolves names itself: they may have no address here.
+            if stand_in or target.is_address or not client.transport.by_proxy:
+                found = await resolve(target.host, target.port)
+                addresses = download_targets.checked_addresses(target, found, stand_in=stand_in)
             content = await _download(client, target, addresses, progress)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error

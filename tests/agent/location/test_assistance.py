@@ -22,7 +22,8 @@ from agent.location import agnss, pgps
 from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.pgps import PredictionRequest, fetch_pgps
-from agent.location.pgps_file import parse_pgps
+from agent.location.pgps_file import gps_day_and_second, parse_pgps
+from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.faults import set_faults
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import open_gate
@@ -31,6 +32,7 @@ from tests.support.cloud.standin import StandIn
 CELL = ServingCell(1, 1, 2305, 33703793, -90)
 HERE = ProjectSlugs("acme", "kits")
 CLOUD = "https://cloud.invalid"
+NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
 
 
 def nothing(_done: int, _total: int | None) -> None:
@@ -45,11 +47,10 @@ async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
         yield made
 
 
-def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
+def lying(answer: Callable[[httpx.Request], httpx.Response], *, proxy: str = "") -> HttpClient:
     keyring = Keyring([OrganizationToken(Secret("oat_test"))])
-    return HttpClient(
-        answering_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring, kit_gate=open_gate
-    )
+    transport = answering_transport(answer, proxy=proxy)
+    return HttpClient(transport, {Host.DEVICE_CLOUD: CLOUD}, keyring, kit_gate=open_gate)
 
 
 # --- A-GNSS
@@ -311,6 +312,30 @@ async def test_a_download_that_is_none_is_refused_by_name(
             lying(answer), HERE, PredictionRequest(), nothing,
             now=datetime.now(UTC), resolve=resolve,
         )  # fmt: skip
+
+
+@pytest.mark.contract("D8.2")
+async def test_by_a_proxy_predictions_are_asked_for_by_the_name_of_their_host() -> None:
+    file = predictions(*gps_day_and_second(NOW), 2, 240)
+    hosts = ["pgps.example.com", "10.0.0.1"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "cloud.invalid":
+            return httpx.Response(200, json={"host": hosts.pop(0), "path": "public/a.bin"})
+        # A proxy connects to what is named here, and its certificate has to be for that.
+        assert request.url.host == request.headers["host"] == "pgps.example.com"
+        return httpx.Response(200, content=file)
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        assert host == "10.0.0.1", "a name may be known to the proxy alone"
+        return [host]
+
+    client = lying(answer, proxy="http://proxy.example:3128")
+    wanted = PredictionRequest(2, 240)
+    data = await fetch_pgps(client, HERE, wanted, nothing, now=NOW, resolve=resolve)
+    assert data.file.start == NOW
+    with pytest.raises(SourceRefused, match="a private address"):
+        await fetch_pgps(client, HERE, wanted, nothing, now=NOW, resolve=resolve)
 
 
 @pytest.mark.contract("D8.2")

@@ -21,7 +21,9 @@ class _Pieces(httpx.AsyncByteStream):
             yield self._content[start : start + 65536]
 
 
-def answering_transport(answer: Callable[[httpx.Request], httpx.Response]) -> HttpTransport:
+def answering_transport(
+    answer: Callable[[httpx.Request], httpx.Response], *, proxy: str = ""
+) -> HttpTransport:
     """Return a transport on which `answer` answers every request."""
 
     async def unread(request: httpx.Request) -> httpx.Response:
@@ -30,4 +32,4 @@ def answering_transport(answer: Callable[[httpx.Request], httpx.Response]) -> Ht
             made.status_code, headers=made.headers, stream=_Pieces(made.read()), request=request
         )
 
-    return HttpTransport(transport=httpx.MockTransport(unread))
+    return HttpTransport(transport=httpx.MockTransport(unread), proxy=proxy)
