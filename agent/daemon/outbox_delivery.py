@@ -16,6 +16,7 @@ from agent.daemon.supervisor import supervise
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.items import COUNTS
 from agent.outbox.outbox import Outbox
+from agent.outbox.schedule import Schedule
 from agent.tasks import cancel_and_wait
 
 
@@ -28,6 +29,9 @@ class OutboxDelivery:
         """Open the outbox. Raises OutboxHeld while another process has it, AgentError."""
         self.outbox = Outbox(folder, limits)
         self._concern = concern
+        self._schedule = (
+            Schedule()
+        )  # outlives each delivery: who replaces a key did not mend it yet
         self._delivery: Delivery
         self._delivering: asyncio.Task[None] | None = None
         self._full_since: datetime | None = None  # as far as anybody looked
@@ -35,10 +39,14 @@ class OutboxDelivery:
             concern.log(logging.WARNING, str(self.outbox.damage))
 
     async def start(self, sender: Sender) -> None:
-        """Deliver through `sender` from now on, and no longer through an earlier one."""
+        """Deliver through `sender` from now on, and no longer through an earlier one.
+
+        What failed is tried at once, and stays failed until something passes.
+        """
         await self.stop()
-        self._delivery = Delivery(self.outbox, sender, on_ended=self._show)
-        if self._concern.phase is not Phase.TROUBLE:  # ends with a delivery, not with a reload
+        self._delivery = Delivery(self.outbox, sender, on_ended=self._show, schedule=self._schedule)
+        self._schedule.try_now()
+        if self._concern.phase is Phase.STARTING:
             self._concern.set_well()
         self._delivering = asyncio.ensure_future(supervise(self._concern, self._delivery.run))
 
@@ -66,7 +74,7 @@ class OutboxDelivery:
 
     def _show(self) -> None:
         """Record in the concern how the lanes do: of those that fail the first."""
-        lanes = self._delivery.schedule.trouble().values()
+        lanes = self._schedule.trouble().values()
         if lanes:
             self._concern.record_failure(min(lanes, key=lambda lane: lane.since).error)
         else:
@@ -95,7 +103,7 @@ class OutboxDelivery:
                 _utc(lane.next_try, now),
                 lane.held,
             )
-            for (device, kind), lane in self._delivery.schedule.trouble().items()
+            for (device, kind), lane in self._schedule.trouble().items()
         ]
         if failing:
             # What passed last may have been another lane's: it ends no trouble of these.

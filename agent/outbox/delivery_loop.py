@@ -5,7 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent.errors import AgentError
@@ -43,9 +43,9 @@ class Delivery:
     wait: WaitForEvent = wait_for_event
     jitter: Callable[[], float] = random.random
     on_ended: Callable[[], None] = lambda: None
+    schedule: Schedule = field(default_factory=Schedule)
 
     def __post_init__(self) -> None:
-        self.schedule = Schedule()
         self.delivered = 0
         """Items that the service has accepted."""
         self._changed = asyncio.Event()

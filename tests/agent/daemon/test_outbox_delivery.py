@@ -125,9 +125,12 @@ async def test_each_lane_that_fails_is_told_with_its_next_try_and_is_well_once_i
             "soon": (2, at + timedelta(minutes=2), status.next_try),
         }
 
-        await delivery.start(service)  # a reload ends no trouble
+        await delivery.start(service)  # a reload ends no trouble, but each wait
         assert concern.phase is Phase.TROUBLE
         await passed(3)
+        status, _ = await delivery.status(now)
+        assert isinstance(status.failing, list)
+        assert [each.failures for each in status.failing] == [2, 2, 2], "before the reload, too"
         service.errors = {}
         delivery.service_is_back()
         await passed(2)
