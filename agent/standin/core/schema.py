@@ -82,6 +82,7 @@ _WRONG_TYPE = {
     "array": "Not a valid list.",
     "null": "Field must be null.",
 }
+_OTHER_WORD = "Must be one of: "
 _DATETIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
 )
@@ -116,7 +117,7 @@ def _check_itself(value: object, schema: Schema) -> Errors:
         if not any(_is_of_type(value, name) for name in types):
             return [_WRONG_TYPE[types[0]]]
     if "enum" in schema and not any(_equal(value, one) for one in schema["enum"]):
-        return [f"Must be one of: {', '.join(map(str, schema['enum']))}."]
+        return [f"{_OTHER_WORD}{', '.join(map(str, schema['enum']))}."]
     return _CHECKS[type(value)](value, schema)
 
 
@@ -148,6 +149,8 @@ def _weight(errors: Errors) -> int:
     """Return how far a value is from fitting, for comparison only."""
     if isinstance(errors, list):
         return 1000 if errors[0] in _WRONG_TYPE.values() else 100
+    if any(isinstance(inner, list) and _OTHER_WORD in inner[0] for inner in errors.values()):
+        return 999  # the field that names the form names another one
     # Deep errors mean that the outside already fitted.
     return min(999, sum(min(99, _weight(inner)) for inner in errors.values()))
 

@@ -125,7 +125,7 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
     def refuse_media_type(self, media_type: str) -> Refused:
         """415."""
         return refusals.ObservabilityRefused(
-            415, f"the body is to be {JSON_TYPE}, not {media_type or 'untold'}"
+            415, f"the body is to be {JSON_TYPE}, not {media_type or 'of no type at all'}"
         )
 
 

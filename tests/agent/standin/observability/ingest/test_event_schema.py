@@ -57,6 +57,17 @@ async def test_what_an_event_needs_is_asked_for(standin: StandIn, missing: str) 
 
 
 @pytest.mark.contract("O3.4")
+async def test_an_event_is_held_against_the_form_that_its_type_names(standin: StandIn) -> None:
+    for kind, others, needed in (
+        ("trace", {"metrics": {"a": 1}}, ["reason", "pc"]),
+        ("heartbeat", {"reason": 1, "pc": 2}, ["metrics"]),
+    ):
+        refused = await push(standin, [an_event(type=kind, event_info=others)])
+        missing = dict.fromkeys(needed, ["Missing data for required field."])
+        assert error_of(refused)["message"] == {"0": {"event_info": missing}}
+
+
+@pytest.mark.contract("O3.4")
 async def test_bodies_that_are_no_events_are_refused(standin: StandIn) -> None:
     for body in ([], {}, 5, "x", [[]]):
         assert error_of(await push(standin, body))["http_code"] == 400
@@ -66,3 +77,6 @@ async def test_bodies_that_are_no_events_are_refused(standin: StandIn) -> None:
         "POST", "/api/v0/events", content=b"[]", headers={"Content-Type": "text/plain"}
     )
     assert error_of(plain)["http_code"] == 415
+    untyped = await with_project_key(standin)("POST", "/api/v0/events", content=b"[]")
+    told = "the body is to be application/json, not of no type at all"
+    assert error_of(untyped)["message"] == told
