@@ -63,7 +63,7 @@ async def test_an_event_is_held_against_the_form_that_its_type_names(standin: St
         ("heartbeat", {"reason": 1, "pc": 2}, ["metrics"]),
     ):
         refused = await push(standin, [an_event(type=kind, event_info=others)])
-        missing = dict.fromkeys(needed, ["Missing data for required field."])
+        missing = {name: ["Missing data for required field."] for name in needed}
         assert error_of(refused)["message"] == {"0": {"event_info": missing}}
 
 
