@@ -84,6 +84,7 @@ class Concern(Generic[S_co]):
         """Ends a wait before the next try."""
         self.awaits_service = False
         """Whether it is in trouble because a service cannot be reached, or says later."""
+        self._service_answers = False  # since it failed because one could not be reached
         self._registry = registry
         self._kind = ""
         self._lines = LineLimit()
@@ -118,6 +119,7 @@ class Concern(Generic[S_co]):
             and not isinstance(error, Untrusted | RateLimited)
             and not error.retry_after_s
         )
+        self._service_answers = False
         hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
         if self.awaits_service:
             hint = (hint or _SERVICE_HINT) + _BY_ITSELF
@@ -132,17 +134,17 @@ class Concern(Generic[S_co]):
     def set_well(self) -> None:
         """Record that it works; log it if it did not before."""
         ended = self.phase is Phase.TROUBLE
-        if ended and self._trouble_told:
-            # The clock may have been set back.
-            took = max(0.0, (self._registry.now() - self.status.since).total_seconds())
-            tries = self.status.failures
-            again = "" if tries == 1 else f", after {tries} tries"
-            self._write(logging.INFO, f"works again after {_duration(took)}{again}")
-        awaited, self.awaits_service = self.awaits_service, False
-        self.status.failures, self.status.next_try = 0, None
+        awaited = self.awaits_service
+        self._end_failures("works again")
         self._set_phase(Phase.WELL, "", "")
         if ended and awaited:
             self._registry.service_is_back()
+
+    def service_is_back(self) -> None:
+        """Try at once, if it waits for a service: one answers again."""
+        if self.awaits_service:
+            self._service_answers = True
+            self.wake.set()
 
     def set_next_try(self, wait_s: float) -> None:
         """Record that it waits for so long, unless it is woken."""
@@ -151,9 +153,25 @@ class Concern(Generic[S_co]):
             self.status.next_try = now + timedelta(seconds=round(wait_s, 3))
 
     def set_waiting(self, what: str) -> None:
-        """Record that it waits for another concern, which logs its trouble itself."""
-        if self.phase is not Phase.TROUBLE:
-            self._set_phase(Phase.WAITING, what, "")
+        """Record that it waits for another concern, which logs its trouble itself.
+
+        A trouble of its own stays, but that with a service that answers again: it was tried since.
+        """
+        if self.phase is Phase.TROUBLE:
+            if not self._service_answers:
+                return
+            self._end_failures("the service answers again")
+        self._set_phase(Phase.WAITING, what, "")
+
+    def _end_failures(self, how: str) -> None:
+        if self.phase is Phase.TROUBLE and self._trouble_told:
+            # The clock may have been set back.
+            took = max(0.0, (self._registry.now() - self.status.since).total_seconds())
+            tries = self.status.failures
+            again = "" if tries == 1 else f", after {tries} tries"
+            self._write(logging.INFO, f"{how} after {_duration(took)}{again}")
+        self.awaits_service = False
+        self.status.failures, self.status.next_try = 0, None
 
     def set_off(self, reason: str, hint: str = "") -> None:
         """Record that it does nothing, and why; log a new reason."""
@@ -277,8 +295,7 @@ class StatusRegistry:
     def service_is_back(self) -> None:
         """End every wait for a service: it took something of one concern, or answers again."""
         for concern in self.concerns:
-            if concern.awaits_service:
-                concern.wake.set()
+            concern.service_is_back()
         self.on_service_back()
 
     def add_concern(self, kind: type[S_co], kit: str = "") -> Concern[S_co]:

@@ -95,6 +95,34 @@ def test_waiting_for_the_link_hides_no_trouble_of_ones_own():
     assert (concern.phase, concern.status.trouble) == (Phase.TROUBLE, "no key")
 
 
+def test_a_trouble_with_a_service_that_answers_again_does_not_outlast_a_wait_for_the_kit(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level(logging.INFO)
+    now = [0.0]
+    registry = StatusRegistry(clock=lambda: now[0])
+    concern = registry.add_concern(LocationStatus, "left")
+    concern.record_failure(Unreachable("nothing listens there"))
+    concern.set_waiting("the link to the kit")
+    assert concern.status.trouble == "nothing listens there", "it is not known to have ended"
+    now[0] += 120
+    registry.service_is_back()
+    assert concern.wake.is_set()
+    concern.set_waiting("the link to the kit")
+    assert (concern.phase, concern.status.trouble) == (Phase.WAITING, "the link to the kit")
+    assert (concern.status.failures, concern.awaits_service) == (0, False)
+    assert caplog.messages[1:] == ["the service answers again after 2 min"]
+    registry.service_is_back()  # of which it knows
+    concern.record_failure(AgentError("no key"))
+    concern.set_waiting("the link to the kit")
+    assert concern.status.trouble == "no key"
+    concern.record_failure(Unreachable("nothing listens there"))
+    registry.service_is_back()
+    concern.record_failure(Unreachable("nothing listens there"))
+    concern.set_waiting("the link to the kit")
+    assert concern.phase is Phase.TROUBLE, "another one of its services answers"
+
+
 def test_what_a_disk_did_not_take_is_told_with_what_it_lacks():
     concern = StatusRegistry().add_concern(LocationStatus, "kit")
     error = AgentError("kit.json: No space left on device")
