@@ -214,8 +214,8 @@ class ProjectKey(Credential):
         self._header = header.lower()
         self.refused = dict.fromkeys(
             (_UNAUTHORIZED, _FORBIDDEN),
-            "check the project key, which ends at once when it is cycled (`cellagent observe "
-            f"project-key`), and the header's name in account.project_key_header ({self._header})",
+            "compare the key with that of `cellagent observe project-key`; one ends at once when "
+            f"it is cycled; check the header's name in account.project_key_header, {header}, too",
         )
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:

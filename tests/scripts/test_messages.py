@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.auth.credential import ProjectKey
 from agent.config.parse import all_keys
+from agent.config.secrets import Secret
 from tests.support.commands.command_tree import assert_exists
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -47,6 +49,13 @@ def test_each_command_that_a_message_names_exists_with_its_options(
         named = next((at for at, word in enumerate(words) if not word.islower()), len(words))
         options = [word for word in words[named:] if word[:1] == "-"]
         assert_exists(where, words[:named] + options)
+
+
+def test_no_command_stands_in_parentheses_which_a_line_of_its_own_would_leave_behind(
+    all_messages: list[Message],
+) -> None:
+    hints = [*(message.hint for message in all_messages), *ProjectKey(Secret("-")).refused.values()]
+    assert not [hint for hint in hints if re.search(r"\([^()]*`[^`]+`", hint)]
 
 
 def _left_to_type(hint: str) -> str:

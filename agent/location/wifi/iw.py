@@ -53,7 +53,7 @@ class Iw:
         except OSError as error:
             raise WifiUnavailable(
                 f"{self.program} cannot be started: {error.strerror}",
-                hint=f"install it (Debian: `sudo apt-get install iw`); {ANOTHER_SOURCE}",
+                hint=f"install it, on Debian with `sudo apt-get install iw`; {ANOTHER_SOURCE}",
             ) from error
         try:
             async with asyncio.timeout(deadline_s):

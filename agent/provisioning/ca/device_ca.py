@@ -84,7 +84,7 @@ class DeviceCa:
             raise UsageError(
                 f"the CA's certificate holds from {begin:%Y-%m-%d %H:%M}, and this host's clock "
                 f"says {now:%Y-%m-%d %H:%M} (UTC)",
-                hint="set this host's clock (timedatectl set-ntp true), then run again",
+                hint="set this host's clock with `timedatectl set-ntp true`, then run again",
             )
 
     def shortens(self, now: datetime, life: timedelta) -> str:

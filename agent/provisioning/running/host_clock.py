@@ -64,5 +64,5 @@ def check_clock_for_certificates(ahead_s: float | None) -> str:
 def _differs(ahead_s: float) -> RefusedByRule:
     return RefusedByRule(
         f"this host's clock differs from the service's by {abs(ahead_s):.0f} s",
-        hint="set this host's clock (`timedatectl set-ntp true`), then run again",
+        hint="set this host's clock with `timedatectl set-ntp true`, then run again",
     )
