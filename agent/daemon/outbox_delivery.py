@@ -13,11 +13,17 @@ from agent.daemon.snapshot import FailingLane, KitOutbox, OutboxStatus, Phase
 from agent.daemon.states import row_of
 from agent.daemon.status import Concern
 from agent.daemon.supervisor import supervise
+from agent.errors import ServiceRefusal
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.items import COUNTS
 from agent.outbox.outbox import Outbox
 from agent.outbox.schedule import Schedule
 from agent.tasks import cancel_and_wait
+
+_REFUSED = (
+    "it is kept and tried again, as the service may be wrong; `cellagent outbox list` shows it, "
+    "`cellagent outbox drop ID` removes it"
+)
 
 
 class OutboxDelivery:
@@ -76,7 +82,10 @@ class OutboxDelivery:
         """Record in the concern how the lanes do: of those that fail the first."""
         lanes = self._schedule.trouble().values()
         if lanes:
-            self._concern.record_failure(min(lanes, key=lambda lane: lane.since).error)
+            error = min(lanes, key=lambda lane: lane.since).error
+            if isinstance(error, ServiceRefusal):
+                error.hint = error.hint or _REFUSED
+            self._concern.record_failure(error)
         else:
             self._concern.set_well()
 

@@ -15,7 +15,7 @@ from agent.config.profile import OutboxSettings
 from agent.daemon.outbox_delivery import OutboxDelivery
 from agent.daemon.snapshot import OutboxStatus, Phase, State
 from agent.daemon.status import StatusRegistry
-from agent.errors import AgentError, RateLimited, Unreachable
+from agent.errors import AgentError, RateLimited, ServiceRefusal, Unreachable
 from agent.outbox import NewItem, delivery_loop
 from agent.outbox.items import COUNTS, Item
 from agent.outbox.store import Store
@@ -149,6 +149,24 @@ async def test_each_lane_that_fails_is_told_with_its_next_try_and_is_well_once_i
         assert asyncio.all_tasks() == {asyncio.current_task()}
         delivery.close()
     await delivery.stop()  # there is nothing left to end
+
+
+async def test_a_refused_item_is_told_with_how_it_is_found_and_given_up(tmp_path: Path):
+    for own, told in (("", "`cellagent outbox drop ID`"), ("write it so", "write it so")):
+        registry = StatusRegistry(clock=Clock(1e9))
+        concern = registry.add_concern(OutboxStatus)
+        limits = OutboxSettings(min_free_bytes=0)
+        delivery = OutboxDelivery(tmp_path / f"outbox{own}", limits, concern)
+        service = Failing(wrong=ServiceRefusal("reason: too large", hint=own, status=400))
+        try:
+            await delivery.outbox.aput([event(1, "wrong")])
+            await delivery.start(service)
+            while concern.phase is not Phase.TROUBLE:
+                await asyncio.wait_for(registry.changed(), 8)
+            assert told in (concern.status.hint or "")
+        finally:
+            await delivery.stop()
+            delivery.close()
 
 
 def test_an_outbox_that_was_mended_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
