@@ -66,7 +66,7 @@ def test_each_secret_that_is_configured_becomes_its_credential(configured):
     for scheme, variable in sources.items():
         advice = client.keyring.advice(client.keyring._by_scheme[scheme], 401, "")
         assert f"set {variable} to a valid one" in advice
-        assert ("(x-own-key)" in advice) is scheme.value.endswith("project key")
+        assert ("header, X-Own-Key," in advice) is scheme.value.endswith("project key")
     assert client.base_url(Host.DEVICE_CLOUD) == CLOUD
     with pytest.raises(ConfigError, match=r"hosts\.api is not set"):
         client.base_url(Host.API)
