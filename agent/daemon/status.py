@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 _PORT_LOST = {"link-lost", "port-not-found"}
 _SERVICE_HINT = "is this host online? `cellagent config show` names the services"
 _BY_ITSELF = "; all goes on by itself"
+_RELOAD = "`cellagent reload`"
 _COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
 _OF_A_KIT = {"modem", "scan", "locate", "fota", "console", "assist", "provision"}
 _WITHOUT_A_KIT = re.compile(r" (?:import|decode|replay|virtual)\b")
@@ -121,7 +122,7 @@ class Concern(Generic[S_co]):
         )
         self._service_answers = False
         hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
-        if self.awaits_service:
+        if self.awaits_service and _RELOAD not in hint:
             hint = (hint or _SERVICE_HINT) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:

@@ -62,7 +62,7 @@ def connect(
         prefer=_PREFERABLE.get(profile.credentials.prefer),
         replacing=dict(_replacing(configuration, unattended=unattended)),
     )
-    addresses = {host: _address(configuration, host) for host in Host}
+    addresses = {host: _address(configuration, host, unattended=unattended) for host in Host}
     return HttpClient(
         transport,
         hosts,
@@ -82,7 +82,7 @@ def _project_paths(account: AccountSettings) -> dict[str, str]:
     return {old: new.replace("{project}", prefix, 1) for old, new in account.project_paths.items()}
 
 
-def _address(configuration: Configuration, host: Host) -> str:
+def _address(configuration: Configuration, host: Host, *, unattended: bool) -> str:
     """Return where a base URL comes from, and how it is mended."""
     key, quoted = f"hosts.{host.value}", shlex.quote(configuration.name)
     origin = configuration.origins[key]
@@ -94,6 +94,8 @@ def _address(configuration: Configuration, host: Host) -> str:
     if is_loopback_url(url) and url.startswith("http://"):
         serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {quoted}"
         mended = f"`{serve}` starts a stand-in there"
+        if unattended:  # which has read the keys of the one before
+            mended += ", and `cellagent reload` takes its keys"
     return f"the address is {key} of profile {configuration.name}{where}: {mended}"
 
 

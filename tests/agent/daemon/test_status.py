@@ -218,6 +218,16 @@ def test_when_a_service_is_back_whatever_waits_for_it_is_woken_and_nothing_else(
     assert told == ["back"]
 
 
+def test_what_needs_a_reload_is_not_said_to_go_on_by_itself():
+    registry = StatusRegistry()
+    registry.profile = "lab"
+    concern = registry.add_concern(OutboxStatus)
+    concern.record_failure(Unreachable("gone", hint="look at the cable"))
+    assert concern.status.hint == "look at the cable; all goes on by itself"
+    concern.record_failure(Unreachable("away", hint="then `cellagent reload`"))
+    assert concern.status.hint == "then `cellagent reload --profile lab`"
+
+
 def test_a_service_that_says_when_to_come_again_is_not_asked_before():
     concern = StatusRegistry().add_concern(OutboxStatus)
     concern.record_failure(RateLimited("429", status=429, retry_after_s=300.0))

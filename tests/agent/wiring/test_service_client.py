@@ -91,6 +91,11 @@ async def test_what_is_not_reached_is_told_with_the_key_that_names_it(
             await client.send(ListDevices(), retries=NO_RETRY)
     whose = f"the address is hosts.device_cloud of profile {name} in {configuration.file}: "
     assert refused.value.hint.partition(whose)[2].startswith(mends)
+    async with connect(configuration, unattended=True) as client:
+        with pytest.raises(NothingListens) as refused:
+            await client.send(ListDevices(), retries=NO_RETRY)
+    # An agent has read the keys; a command that is typed again reads them again.
+    assert ("`cellagent reload` takes its keys" in refused.value.hint) is (scheme == "http")
 
 
 async def test_what_is_not_resolved_is_told_with_the_command_that_mends_it(configured):
