@@ -52,8 +52,7 @@ async def list_command(session: Session, limit: int) -> None:
         out.end()
     totals = found.totals
     shown = f"{totals.waiting} waiting, {totals.parked} parked, {counted(totals.bytes, 'bytes')}"
-    counts = sorted(totals.counts.items())
-    past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
+    past = ", ".join(_past(name, count) for name, count in sorted(totals.counts.items()))
     summary = {"summary": msgspec.to_builtins(totals)}
     emit_or_say(session, summary, f"{shown}; so far: {past}" if past else shown)
 
@@ -144,6 +143,12 @@ async def _ask_agent(
     except NotRunning:
         raise held from None
     return answer.outbox
+
+
+def _past(name: str, count: int) -> str:
+    if name == "refused":  # not by the service, and the same items again and again
+        return f"{counted(count, 'times')} without room"
+    return f"{count} {name.replace('_', ' ')}"
 
 
 def _state(item: ListedItem) -> str:
