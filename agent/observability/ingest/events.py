@@ -9,7 +9,12 @@ from typing import ClassVar
 
 from agent.call import Host, Request, Scheme, StatusCall
 from agent.errors import UsageError
-from agent.observability.api.resource_names import check_slug, check_text, check_version
+from agent.observability.api.resource_names import (
+    check_release_version,
+    check_slug,
+    check_text,
+    check_version,
+)
 from agent.observability.ingest.device_identity import DeviceIdentity
 
 MAX_EVENTS = 100
@@ -93,7 +98,7 @@ def check_event(event: object, now: datetime) -> bytes:
         check_text("software_type", event.get("software_type"))
         check_version("software_version", event.get("software_version"))
     if "release_version" in event:
-        check_version("release_version", event["release_version"])
+        check_release_version(event["release_version"], "release_version")
     for name in ("user_info", "extra_info"):
         if not isinstance(event.get(name, {}), dict):
             raise UsageError(f"{name}: it is no JSON object")

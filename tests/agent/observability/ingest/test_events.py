@@ -101,9 +101,13 @@ def test_what_the_service_would_refuse_is_refused_before_it_is_kept(event, field
         check_event(event, NOW)
 
 
+@pytest.mark.contract("O1.1")
 def test_the_older_form_names_a_release_instead_of_the_pair():
     event = an_event(software_type=..., software_version=..., release_version="1.0.0")
     assert json.loads(check_event(event, NOW))["release_version"] == "1.0.0"
+    with pytest.raises(UsageError, match="^release_version 'v1' is no Semantic Version") as refused:
+        check_event({**event, "release_version": "v1"}, NOW)
+    assert "1.2.3-rc.1" in refused.value.hint
 
 
 def test_times_become_utc_and_a_missing_one_is_now():
