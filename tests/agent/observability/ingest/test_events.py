@@ -105,7 +105,9 @@ def test_what_the_service_would_refuse_is_refused_before_it_is_kept(event, field
 def test_the_older_form_names_a_release_instead_of_the_pair():
     event = an_event(software_type=..., software_version=..., release_version="1.0.0")
     assert json.loads(check_event(event, NOW))["release_version"] == "1.0.0"
-    with pytest.raises(UsageError, match="^release_version 'v1' is no Semantic Version") as refused:
+    with pytest.raises(
+        UsageError, match=r"^release_version 'v1' is no Semantic Version"
+    ) as refused:
         check_event({**event, "release_version": "v1"}, NOW)
     assert "1.2.3-rc.1" in refused.value.hint
 
