@@ -124,7 +124,7 @@ class Forwarder:
                     # A message has one sender, also if a better name is learned in its middle.
                     self._sender = self.names.sender
                 new.append(_chunk(item, self._sender, now))
-            elif isinstance(item, CapturedDump) and item.dump.usable:
+            elif isinstance(item, CapturedDump):
                 new += dump_items(item, self.names.identity(), self.names.sender, now)
         if new:
             self._pending += new
@@ -181,13 +181,16 @@ def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
 def dump_items(
     captured: CapturedDump, device: DeviceIdentity, sender: str, now: datetime
 ) -> list[NewItem]:
-    """Return the items of a usable Zephyr dump: the file, and a trace with its registers.
+    """Return the items of a Zephyr dump: the file, and a trace with its registers.
 
-    `sender` is the device in the outbox, where its serial may not be known yet.
+    Of a dump that is not whole the trace alone, as far as it can be read: of the crash nothing else
+    is known, and the service takes few recordings of a device. `sender` is the device in the
+    outbox, where its serial may not be known yet.
     """
-    header = captured.dump.header
-    assert header is not None
-    frame = frame_registers(registers(captured.dump, captured.data))
+    dump, header = captured.dump, captured.dump.header
+    if header is None:
+        return []
+    frame = frame_registers(registers(dump, captured.data))
     body = bytes(captured.data)
     file = NewItem(
         ItemKind.COREDUMP,
@@ -209,14 +212,15 @@ def dump_items(
         pc=frame.get("pc", 0),
         lr=frame.get("lr"),
         sp=frame.get("sp"),
-        user_info={"zephyr_reason": header.reason},
+        user_info={"zephyr_reason": header.reason}
+        | ({} if dump.usable else {"coredump": dump.status.value, "detail": dump.detail}),
     )
     # A dump is a duplicate by its content; its trace is one with the dump.
     key = f"trace-of-{sha256(body).hexdigest()}-{sender}"
     trace_item = NewItem(
         ItemKind.EVENT, sender, event, now.timestamp(), key, starts=captured.starts
     )
-    return [file, trace_item]
+    return [file, trace_item] if dump.usable else [trace_item]
 
 
 def outbox_folder(configuration: Configuration) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,6 +69,34 @@ async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_he
     _, event = outbox.transact(lambda store: store.list_items())
     assert forwarder.waiting == 0
     assert abs(datetime.fromisoformat(event.captured) - heard) < timedelta(seconds=1)
+
+
+@pytest.mark.contract("C7")
+async def test_a_crash_whose_dump_is_not_whole_is_told_by_what_can_be_read_of_it(
+    outbox: OutboxOnFullDisk,
+):
+    whole = printed(header(reason=19) + arch() + memory(0x20000000, bytes(100)))
+    last = whole.rindex(b"#CD:0")
+    for dump in (
+        whole.replace(b"#CD:END#", b""),  # the kit restarted
+        whole[:last] + b"#CD:zz" + whole[last + 6 :],
+        whole[: whole.index(b"#CD:5a45")] + b"#CD:END#\r\n",  # nothing of it can be read
+    ):
+        reader = ConsoleReader()
+        items = [*reader.receive(dump), *reader.finish()]
+        await Forwarder(outbox, names()).forward(items, datetime.now(UTC))
+    told = [json.loads(body) for body in bodies(outbox, ItemKind.EVENT, "kit-1")]
+    assert [event["event_info"]["reason"] for event in told] == [0x9200, 0x9200]
+    assert {event["event_info"]["pc"] for event in told} == {0x106}
+    assert [event["user_info"] for event in told] == [
+        {
+            "zephyr_reason": 19,
+            "coredump": "incomplete",
+            "detail": "the input ended before the dump did",
+        },
+        {"zephyr_reason": 19, "coredump": "damaged", "detail": "no hex digits: 'zz000000'"},
+    ]
+    assert not bodies(outbox, ItemKind.COREDUMP, "kit-1")
 
 
 @pytest.mark.contract("O3.4")
