@@ -6,11 +6,13 @@ Chunks and core dumps go to the outbox; every item goes to the windows that watc
 import asyncio
 import contextlib
 import logging
+import shlex
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -27,7 +29,7 @@ from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.recent import CONSOLE, RecentMoments
 from agent.daemon.snapshot import ConsoleStatus, Crash, Phase
 from agent.daemon.status import Concern
-from agent.errors import AgentError
+from agent.errors import AgentError, with_hint
 from agent.observability.ingest.device_identity import IdentityTracker
 from agent.outbox import Outbox, OutboxFull
 from agent.tasks import first_of
@@ -142,12 +144,14 @@ class KitConsole:
         *,
         on_restart: Callable[[str], None] = lambda _line: None,
         store_events: Callable[[], Awaitable[None]] = _no_events,
+        keep_dump: Callable[[bytearray], Path] | None = None,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
         `on_restart` is called with each line on the console's own port that announces a restart;
-        `store_events` returns once the events of restarts, on any port, are on disk.
+        `store_events` returns once the events of restarts, on any port, are on disk; `keep_dump`
+        stores a core dump that is not whole, which is not delivered, and returns its file.
         """
         self.concern = concern
         self.held_port = HeldPort(concern)
@@ -161,6 +165,7 @@ class KitConsole:
         self._forwarder = Forwarder(outbox, names, wake=wake, on_failure=self._on_stored, wait=wait)
         self._on_restart = on_restart
         self._store_events = store_events
+        self._keep_dump = keep_dump
         self._way = StoreThenShow([self._store])
 
     # --- the AT port
@@ -256,6 +261,22 @@ class KitConsole:
         await self._forwarder.forward(items, datetime.now(UTC))
         if any(isinstance(item, Reboot) for item in items):
             await self._store_events()
+        for item in items:
+            if isinstance(item, CapturedDump) and item.data and not item.dump.usable:
+                await self._keep(item)
+
+    async def _keep(self, item: CapturedDump) -> None:
+        """Store a dump that is not whole: the kit may print it this once."""
+        if self._keep_dump is None:
+            return
+        what = f"the core dump is not whole, and not sent: {item.dump.detail}"
+        try:
+            path = await asyncio.to_thread(self._keep_dump, item.data)
+        except AgentError as error:
+            self.concern.log(logging.ERROR, f"{what}; nor is it kept: {error}")
+            return
+        hint = f"`cellagent capture coredump {shlex.quote(str(path))} --out core.bin`"
+        self.concern.log(logging.WARNING, with_hint(f"{what}; it is kept, as the newest", hint))
 
     def _show(self, publish_plain: bool, items: Sequence[ConsoleItem]) -> None:
         published = [item for item in items if publish_plain or not _is_plain(item)]

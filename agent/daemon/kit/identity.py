@@ -238,7 +238,7 @@ class KitRecord(msgspec.Struct, frozen=True):
 
 
 class KitStore:
-    """The files of one kit: `kits/NAME.json` and `kits/NAME.positions.jsonl`, private.
+    """The files of one kit, private: `kits/NAME.json`, `NAME.positions.jsonl`, `NAME.coredump`.
 
     Raises UntrustedPlace where others could change them.
     """
@@ -250,6 +250,7 @@ class KitStore:
         stem = quote(name, safe="").replace(".", "%2E")[:200]
         self._file = folder / f"{stem}.json"
         self._positions = folder / f"{stem}.positions.jsonl"
+        self._dump = folder / f"{stem}.coredump"
         self.record = self._read()
         self._is_on_disk = True
 
@@ -284,6 +285,14 @@ class KitStore:
                     file.write(line)
         except OSError as error:
             raise AgentError(f"{self._positions}: {error.strerror}") from error
+
+    def keep_dump(self, data: bytes | bytearray) -> Path:
+        """Store a core dump that is not whole in place of the one before. Raises AgentError."""
+        try:
+            write_private(self._dump, bytes(data))
+        except OSError as error:
+            raise AgentError(f"{self._dump}: {error.strerror}") from error
+        return self._dump
 
     def _read(self) -> KitRecord:
         try:

@@ -75,6 +75,7 @@ class KitAgent:
             wake_delivery,
             on_restart=self._on_restart,
             store_events=self._store_events,
+            keep_dump=self._store.keep_dump,
         )
         self.link.ports.append(self.console.held_port)
         self.events = KitEvents(

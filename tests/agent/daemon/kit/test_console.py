@@ -17,6 +17,7 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClas
 from agent.console.log_line import parse_line
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.kit.identity import KitStore
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
 from agent.daemon.status import StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
@@ -203,6 +204,30 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.status.lost == 1
     assert concern.phase is Phase.WELL
+
+
+async def test_a_dump_that_is_not_whole_is_kept_with_the_command_that_reads_it(
+    outbox: OutboxOnFullDisk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    store = KitStore(tmp_path, "the left")
+    concern = StatusRegistry().add_concern(ConsoleStatus, "the left")
+    console = KitConsole(concern, outbox, names(), lambda: None, keep_dump=store.keep_dump)
+    dump = header() + arch() + memory(0x20000000, bytes(100))
+    kept = tmp_path / "kits" / "the%20left.coredump"
+    await console.handle(ConsoleReader().receive(printed(dump)))
+    assert not kept.exists()
+    nothing = printed(b"")
+    for size in (150, 120):
+        await console.handle(ConsoleReader().receive(printed(dump[:size]) + nothing))
+        assert kept.read_bytes() == dump[:size], "the newest"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert f"`cellagent capture coredump {kept} --out core.bin`" in caplog.text
+    assert "not whole, and not sent: block M holds 54 of 100 bytes" in caplog.text
+    kept.unlink()
+    kept.parent.chmod(0o777)  # for others to change
+    caplog.clear()
+    await console.handle(ConsoleReader().receive(printed(dump[:90])))
+    assert "nor is it kept: " in caplog.text
 
 
 class SlowOutbox(Outbox):
