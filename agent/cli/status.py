@@ -263,6 +263,8 @@ def _console(each: ConsoleStatus, now: datetime) -> Iterator[str]:
         yield f"crashed {_since(each.crash.at, now)} ago: {each.crash.what}{at_frame}"
     if each.lost:
         yield f"{each.lost} LOST for want of room"
+    if each.damaged:
+        yield f"{counted(each.damaged, 'chunks')} LOST to damage on the line"
     if each.let_go:
         yield f"let go {counted(each.let_go, 'times')} ({each.let_go_s or 0.0:.0f} s)"
 

@@ -185,6 +185,8 @@ class ConsoleStatus(PortStatus, tag="console"):
     faults: int = 0
     reboots: int = 0
     lost: int = 0
+    damaged: int = 0
+    """Chunks that were damaged on the line."""
     crash: Crash | None = None
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from agent.config.profile import KitSettings
 from agent.console import line_classifier
-from agent.console.chunk_lines import ChunkLine
+from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
 from agent.console.fault_lines import FaultText, Reboot
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, LineClassifier
@@ -304,6 +304,10 @@ class KitConsole:
             match item:
                 case ChunkLine():
                     status.chunks += 1
+                case DamagedChunk():
+                    status.damaged += 1
+                    text = f"a chunk is lost, damaged on the line: {item.reason}"
+                    self.concern.log(logging.WARNING, text)
                 case CapturedDump():
                     status.dumps += 1
                     text = f"the kit crashed: a core dump, {item.dump.status.value}"

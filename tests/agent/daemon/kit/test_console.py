@@ -180,6 +180,17 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_a_chunk_that_was_damaged_on_the_line_is_counted_and_logged(
+    outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
+):
+    concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None)
+    line = export_lines(MESSAGE)[0]
+    await console.handle(ConsoleReader().receive(f"{line}\n{line[:9]}!{line[10:]}\n".encode()))
+    assert (concern.status.chunks, concern.status.damaged) == (1, 1)
+    assert caplog.messages == ["a chunk is lost, damaged on the line: no base64 character: b'!'"]
+
+
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: OutboxOnFullDisk):
     concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
     console = KitConsole(concern, outbox, names(), lambda: None)
