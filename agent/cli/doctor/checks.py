@@ -53,12 +53,12 @@ async def look_at_profile(session: Session) -> Checks:
     """Look at files, profile, secrets and disk."""
     from agent.config.secrets import SECRETS, Origin, read_secrets_file
     from agent.files.paths import config_file, secrets_file, state_dir
-    from agent.files.trusted_places import require_trusted_way
+    from agent.files.trusted_places import require_trusted_folder
 
     file = config_file()
     try:
         read_secrets_file(secrets_file(file))
-        require_trusted_way(state_dir())
+        require_trusted_folder(state_dir())
         yield Line("files", "ok", f"{file}, {secrets_file(file)}, {state_dir()}")
     except (AgentError, OSError) as error:
         yield failed("files", error)

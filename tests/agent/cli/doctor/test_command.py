@@ -163,6 +163,20 @@ async def test_a_name_server_that_is_silent_is_told_as_that(
     assert "no name server gave the address of cloud.invalid" in lines["host device_cloud"].says
 
 
+async def test_a_folder_that_others_may_change_is_no_more_well_than_the_commands_find_it(
+    private_home: Path, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    as_shared = {"CELLAGENT_STATE_DIR": str(shared)}
+    (files, *_) = (await cellagent("doctor", "--json", environment=as_shared)).lines
+    status = await cellagent("provision", "status", environment=as_shared)
+    assert (files["check"], files["state"]) == ("files", "fail")
+    assert files["says"] in status.err
+    assert files["next"].startswith("export CELLAGENT_STATE_DIR=")
+
+
 async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home: Path) -> None:
     await cellagent("config", "set", "outbox.min_free_bytes", str(1 << 60))
     done = await cellagent("doctor", "--json", "--port", "virtual:")
