@@ -29,30 +29,32 @@ from agent.files.trusted_places import (
 
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""
+_ANOTHER = "name a folder that can be written"
 
 
 class FolderUnusable(AgentError):
-    """A folder cannot be created, or not be written to."""
+    """A folder cannot be created, or not be written to.
+
+    `mend` is what makes it usable, "" where that is not known.
+    """
 
     kind = "folder-unusable"
 
     def __init__(self, what: str, folder: Path) -> None:
         within = (folder, *folder.parents)
-        hint = "name a folder that can be written"
-        own = {config_file().parent, state_dir()}
-        nearest = next((one for one in within if one in own), None)
-        if nearest == config_file().parent:
-            hint = "`export CELLAGENT_CONFIG=FILE` names another, in a folder that can be written"
-        if nearest == state_dir():
-            hint = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
-            first = next(one for one in within if os.access(one, os.F_OK))
-            if _is_read_only(first):
-                hint = f"{_read_only_hint(first)}; or {hint}"
-            elif _is_closed_by_its_owner(first):
-                hint = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`; or {hint}"
-            if "CELLAGENT_STATE_DIR" in os.environ:
-                hint += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
-        super().__init__(what, hint=hint)
+        first = next((one for one in within if os.access(one, os.F_OK)), within[-1])
+        self.mend = ""
+        if _is_read_only(first):
+            self.mend = _read_only_hint(first)
+        elif _is_closed_by_its_owner(first):
+            self.mend = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`"
+        state = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
+        if "CELLAGENT_STATE_DIR" in os.environ:
+            state += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
+        config = "`export CELLAGENT_CONFIG=FILE` names another, in a folder that can be written"
+        own = {config_file().parent: config, state_dir(): state}
+        another = next((own[one] for one in within if one in own), _ANOTHER)
+        super().__init__(what, hint="; or ".join(filter(None, [self.mend, another])))
 
 
 def _is_closed_by_its_owner(folder: Path) -> bool:

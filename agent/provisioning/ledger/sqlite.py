@@ -291,8 +291,8 @@ def _make_folder_of(path: Path) -> None:
         make_private_folder(path.parent)
     except FolderUnusable as error:
         if path.exists():
-            shown = shlex.quote(str(path.parent))
-            error.hint = f"`ls -ld {shown}` shows whose it is: make it writable again; {_NO_OTHER}"
+            shows = f"`ls -ld {shlex.quote(str(path.parent))}` shows whose it is"
+            error.hint = f"{error.mend or f'{shows}: make it writable again'}; {_NO_OTHER}"
         raise
 
 

@@ -16,6 +16,7 @@ from agent.errors import AgentError, ConfigError
 from agent.files.private_files import (
     MAX_BYTES,
     FolderUnusable,
+    make_folder,
     make_private_folder,
     new_private,
     output_file,
@@ -83,15 +84,33 @@ def test_a_folder_that_may_not_be_written_to_is_named(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="reads statvfs")
+@pytest.mark.parametrize(
+    ("variable", "path", "another"),
+    [
+        (
+            "CELLAGENT_STATE_DIR",
+            "",
+            "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
+            + "; `unset CELLAGENT_STATE_DIR` returns to the usual one",
+        ),
+        (
+            "CELLAGENT_CONFIG",
+            "config.toml",
+            "`export CELLAGENT_CONFIG=FILE` names another, in a folder that can be written",
+        ),
+        ("TMPDIR", "", "name a folder that can be written"),
+    ],
+)
 def test_a_disk_that_became_read_only_is_not_put_down_to_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, path: str, another: str
 ):
-    monkeypatch.setenv("CELLAGENT_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv(variable, str(tmp_path / path))
     monkeypatch.setattr(os, "access", lambda _path, mode: mode == os.F_OK)
     monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
     with pytest.raises(FolderUnusable, match=f"the file system of {tmp_path} is read") as raised:
-        make_private_folder(tmp_path)
-    assert raised.value.hint.startswith(f"`findmnt -T {tmp_path}` shows it: mount it to be")
+        make_folder(tmp_path)
+    mended = f"`findmnt -T {tmp_path}` shows it: mount it to be written"
+    assert raised.value.hint == f"{mended}; or {another}"
 
 
 @pytest.mark.parametrize(

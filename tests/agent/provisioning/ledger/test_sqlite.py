@@ -13,6 +13,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -272,14 +273,27 @@ def test_a_time_that_was_edited_by_hand_is_read_as_utc_or_named(tmp_path: Path) 
     assert f"{path} is damaged: keep a copy" in (failed.value.hint or "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes and mounts are POSIX's")
+@pytest.mark.parametrize(
+    ("read_only", "owner", "mends"),
+    [
+        (True, 0, "`findmnt -T FOLDER` shows it: mount it to be written; an empty one knows no"),
+        (False, 0, "`chmod u+rwx FOLDER`; an empty one knows no key"),
+        (False, 1, "`ls -ld FOLDER` shows whose it is: make it writable again; an empty one"),
+    ],
+)
 def test_a_ledger_that_cannot_be_written_is_not_to_be_begun_anew_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool, owner: int, mends: str
 ) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root, in CI, may write anywhere
-    with pytest.raises(FolderUnusable, match="may not write") as refused:
+    # root, in CI, may write anywhere
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode == os.F_OK)
+    flags = os.ST_RDONLY if read_only else 0
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=flags))
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + owner)
+    with pytest.raises(FolderUnusable) as refused:
         opened(str(path))
     assert refused.value.hint is not None
-    assert "make it writable again" in refused.value.hint
+    assert refused.value.hint.startswith(mends.replace("FOLDER", str(tmp_path)))
     assert "CELLAGENT_STATE_DIR" not in refused.value.hint
