@@ -200,7 +200,8 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     try:
         registrar.require(set_clock=goal.set_clock, prove=goal.prove)
     except AgentError as error:
-        error.hint = f"{error.hint}; with no service: --registration none --no-proof".lstrip("; ")
+        alone = "with no service: `--registration none --no-proof`"
+        error.hint = f"{error.hint}; {alone}" if error.hint else alone
         raise
     return registrar
 
@@ -359,7 +360,7 @@ def _require_ca_named(profile: ProvisioningSettings) -> None:
         if not getattr(profile, name):
             raise UsageError(
                 f"certificates are to be signed, and no CA is named: provisioning.{name} is empty",
-                hint=f"`cellagent config set provisioning.{name} FILE`, or --certificate none",
+                hint=f"`cellagent config set provisioning.{name} FILE`, or `--certificate none`",
             )
 
 

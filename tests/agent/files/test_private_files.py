@@ -90,8 +90,10 @@ def test_a_folder_that_may_not_be_written_to_is_named(
         (
             "CELLAGENT_STATE_DIR",
             "",
-            "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
-            + "; `unset CELLAGENT_STATE_DIR` returns to the usual one",
+            (
+                "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written; "
+                "`unset CELLAGENT_STATE_DIR` returns to the usual one"
+            ),
         ),
         (
             "CELLAGENT_CONFIG",
