@@ -80,6 +80,8 @@ class KitChoice:
 
 
 _MODES = {"replay": RecordMode.NONE, "record": RecordMode.ALL}
+_PORT = re.compile(r".*[/\\:]|COM[0-9]+$", re.IGNORECASE)
+"""The name of a port on any system: a path, COM3, serial:NUMBER, tcp://HOST:PORT."""
 
 
 def kit_choice(words: Sequence[str], mode: str = "") -> KitChoice:
@@ -131,8 +133,13 @@ def _entry(word: str) -> KitEntry:
             f"{port} takes no more, in {word!r}",
             hint=f"`pytest --cellagent-kit={port} --cellagent-kit={shlex.quote(kit)}`",
         )
-    if not port:
-        raise UsageError(f"no port in {word!r}", hint="write virtual, replay, record or a port")
+    if port != VIRTUAL and not _PORT.match(port):
+        from agent.config.nearest import nearest  # only a slip pays for it
+
+        raise UsageError(
+            f"{port!r} is neither virtual, replay or record nor a port, in {word!r}",
+            hint=nearest(port, [VIRTUAL, *_MODES]),
+        )
     return KitEntry(port, **traits)
 
 

@@ -41,7 +41,10 @@ def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
     ("words", "said"),
     [
         (["--cellagent-kit=virtual,colour=red"], "'colour=red' says nothing of a kit"),
-        (["--cellagent-kit="], "no port in ''"),
+        (["--cellagent-kit="], "'' is neither virtual, replay or record nor a port"),
+        (["--cellagent-kit=replya"], "did you mean 'replay'?"),
+        (["--cellagent-kit=virtul,model=nrf9160"], "did you mean 'virtual'?"),
+        (["--cellagent-kit=ttyACM0"], "'ttyACM0' is neither virtual, replay or record nor a port"),
         (["--cellagent-kit=record,model=nrf9160"], "record takes no more"),
         (["--cellagent-kit=record,slot=the left"], "--cellagent-kit='virtual,slot=the left'`"),
         (["--cellagent-kit=COM3,power=relay 'on"], "No closing quotation"),
