@@ -130,6 +130,27 @@ async def test_the_mode_is_put_back(standin: StandIn, tmp_path: Path, mode: int)
 
 
 @pytest.mark.parametrize(
+    ("set_clock", "mode", "is_set"), [(True, 0, True), (False, 0, False), (True, 1, False)]
+)
+async def test_the_clock_is_set_where_that_is_allowed_and_the_kit_has_no_time(
+    standin: StandIn, tmp_path: Path, set_clock: bool, mode: int, is_set: bool
+) -> None:
+    tray, goal = tray_of(standin, tmp_path), replace(CLAIM, set_clock=set_clock)
+    [location] = tray.locations(1)
+    async with station_of(standin, tmp_path, goal) as station, tray.open(location) as board:
+        await board.set_mode(mode)
+
+        @asynccontextmanager
+        async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
+            yield board
+
+        outcome = await run_board(location, station, same_kit, lambda *_: None)
+        assert outcome.outcome == "done", outcome.reason
+        notes = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
+        assert ("clock" in {note.step for note in notes}) is is_set
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"faults": ("provisioning-failed=-5",)}, "#XNRFPROV: -5"),
