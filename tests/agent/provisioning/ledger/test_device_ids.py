@@ -134,6 +134,16 @@ def test_a_board_whose_key_no_service_was_given_has_its_device_id(address: str) 
     ledger.close()
 
 
+def test_a_key_works_by_the_way_in_which_a_service_heard_of_it_last(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, "none")
+    made(ledger, UUID, "claim", new_key=False)
+    assert holders(ledger, DEVICE) == [(UUID, "claim", True)]
+    made(ledger, UUID, "none", new_key=False)  # no service: it knows what it knew
+    assert holders(ledger, DEVICE) == [(UUID, "claim", True)]
+    ledger.close()
+
+
 def test_a_run_that_comes_to_nothing_changes_no_device_id(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
