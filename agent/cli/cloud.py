@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import OfflineGroup, completing, emit, emit_or_say, note, say
+from agent.cli.framework.candidates import completing
+from agent.cli.framework.command import OfflineGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import WIDTH, wrapped
 from agent.config.urls import host_and_port, is_loopback

@@ -6,16 +6,8 @@ import sys
 
 import click
 
-from agent.cli.framework.command import (
-    AgentCommand,
-    AgentGroup,
-    complete_key,
-    complete_profile,
-    emit,
-    emit_or_say,
-    note,
-    say,
-)
+from agent.cli.framework.candidates import complete_key, complete_profile
+from agent.cli.framework.command import AgentCommand, AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError

@@ -5,13 +5,14 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, ClassVar, TextIO, TypeVar
 
 import click
 
 from agent.cli import EXIT_INTERRUPTED
+from agent.cli.framework.candidates import complete_profile
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
@@ -29,29 +30,6 @@ _WHOLE = 1000
 _LASTS_S = 1.0
 _OBJECTS = 2000
 """A command that lasts so long collects garbage after so many new objects, as Python 3.14 does."""
-
-
-def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """Return what a shell asks for the words that go on from what is typed: those of `names`."""
-    return lambda _ctx, _of, typed: [name for name in names() if name.startswith(typed)]
-
-
-def _profiles() -> list[str]:
-    from agent.config.load import profile_names, read_config
-    from agent.files.paths import config_file
-
-    return profile_names(read_config(config_file()))
-
-
-def _keys() -> list[str]:
-    from agent.config.parse import all_keys
-    from agent.config.secrets import SECRETS
-
-    return [*all_keys(), *SECRETS]
-
-
-complete_profile = completing(_profiles)
-complete_key = completing(_keys)
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import (
-    OfflineCommand,
-    agent_command,
-    completing,
-    emit,
-    emit_or_say,
-    say,
-)
+from agent.cli.framework.candidates import completing
+from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.terminal import WIDTH, wrapped
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import RefusedByRule, UsageError
