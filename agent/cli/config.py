@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from agent.cli.framework.candidates import complete_key, complete_profile
+from agent.cli.framework.candidates import complete_key, complete_profile, complete_value
 from agent.cli.framework.command import AgentCommand, AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
@@ -157,7 +157,7 @@ class _SetCommand(AgentCommand):
     epilog="Example: cellagent config set hosts.api https://api.example",
 )
 @click.argument("key", shell_complete=complete_key)
-@click.argument("value", required=False)
+@click.argument("value", required=False, shell_complete=complete_value)
 def set_(session: Session, key: str, value: str | None) -> None:
     """Set one value of the profile in the file, keeping its comments.
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from click.shell_completion import shell_complete
+
+from agent.cli.tree import root
+from at.ports.usb import UsbPort
 
 
 def complete(instruction: str, **environment: str) -> str:
@@ -21,6 +25,31 @@ def complete(instruction: str, **environment: str) -> str:
 def test_bash_completes_a_command_by_its_beginning() -> None:
     answer = complete("bash_complete", COMP_WORDS="cellagent pro", COMP_CWORD="1")
     assert answer.split() == ["plain,provision"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("config set provisioning.registration p", "plain,public-key"),
+        ("config set credentials.keyring t", "plain,true"),
+        ("config set provisioning.certificate_days 3", "file,3"),
+        ("config set hosts.ca_file ca", "file,ca"),
+        ("config set no.such x", "file,x"),
+        ("config set kit.port /dev/ttyACM", "plain,/dev/ttyACM0 plain,/dev/ttyACM1"),
+        ("modem check --port /dev/ttyACM", "plain,/dev/ttyACM0 plain,/dev/ttyACM1"),
+        ("provision run x /dev/ttyACM", "plain,/dev/ttyACM0 plain,/dev/ttyACM1"),
+        ("provision run /tmp/ki", "file,/tmp/ki"),
+    ],
+)
+def test_a_port_and_a_value_of_the_profile_are_completed(
+    typed: str, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugged = [UsbPort("/dev/ttyACM0"), UsbPort("/dev/ttyACM1"), UsbPort("/dev/ttyUSB0")]
+    monkeypatch.setattr("at.ports.usb.system_ports", lambda: plugged)
+    monkeypatch.setenv("COMP_WORDS", f"cellagent {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    assert shell_complete(root, {}, "cellagent", "_CELLAGENT_COMPLETE", "bash_complete") == 0
+    assert capsys.readouterr().out.split() == answer.split()
 
 
 def test_powershell_completes_a_command_by_its_beginning() -> None:

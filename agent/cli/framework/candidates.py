@@ -1,6 +1,15 @@
 """What the Tab key offers for a word: each list is made only when a shell asks for it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -24,3 +33,38 @@ def _keys() -> list[str]:
 
 complete_profile = completing(_profiles)
 complete_key = completing(_keys)
+
+
+def complete_port(
+    ctx: click.Context, of: click.Parameter, typed: str
+) -> list[str] | list[CompletionItem]:
+    """Return the serial ports of this system that go on from what is typed; else ask for files."""
+    from at.ports.usb import system_ports
+
+    ports = completing(lambda: [port.device for port in system_ports()])
+    return ports(ctx, of, typed) or _files(typed)  # the link to a virtual kit is a file
+
+
+def complete_value(
+    ctx: click.Context, of: click.Parameter, typed: str
+) -> list[str] | list[CompletionItem]:
+    """Return the words that the value of the key before may be; else ask for files."""
+    from agent.config.parse import key_type
+    from agent.errors import ConfigError
+
+    key = ctx.params.get("key") or ""
+    if key.endswith("port"):
+        return complete_port(ctx, of, typed)
+    words: tuple[object, ...] = ()
+    with suppress(ConfigError):
+        kind = key_type(key)
+        words = ("true", "false") if kind is bool else get_args(kind)
+    return [word for word in words if isinstance(word, str) and word.startswith(typed)] or (
+        _files(typed)
+    )
+
+
+def _files(typed: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(typed, type="file")]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TextIO, TypeVar
 import click
 
 from agent.cli import EXIT_INTERRUPTED
-from agent.cli.framework.candidates import complete_profile
+from agent.cli.framework.candidates import complete_port, complete_profile
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
@@ -92,6 +92,7 @@ class AgentCommand(_WholeExample):
                 multiple=True,
                 callback=_store_port,
                 metavar="PORT",
+                shell_complete=complete_port,
                 help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
                 hidden="port" not in self.offers,
             ),
