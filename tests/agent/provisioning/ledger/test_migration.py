@@ -8,6 +8,7 @@ import sqlite3
 import stat
 from contextlib import closing, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -259,8 +260,16 @@ def test_a_copy_that_a_kill_cut_short_has_not_the_name_of_one(tmp_path: Path) ->
     assert len([*path.parent.glob("ledger.sqlite.0002-*Z")]) == 1
 
 
+class FullDisk(sqlite3.Connection):
+    """What SQLite says of a disk that takes no copy."""
+
+    def backup(self, *_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+
+@pytest.mark.parametrize("says", ["No space left on device", "database or disk is full"])
 def test_a_copy_that_cannot_be_made_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
     """A disk that is full: the copy is as large as the ledger."""
     from agent.provisioning.ledger import sqlite
@@ -270,10 +279,14 @@ def test_a_copy_that_cannot_be_made_changes_nothing(
     before = path.read_bytes()
 
     def full(_folder: Path) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(28, says)
 
-    monkeypatch.setattr(sqlite, "sync_folder", full)
-    with pytest.raises(LedgerError, match=r"copy .* cannot be made: No space left on device"):
+    if says.startswith("database"):
+        connect = partial(sqlite3.connect, factory=FullDisk)
+        monkeypatch.setattr(sqlite.sqlite3, "connect", connect)
+    else:
+        monkeypatch.setattr(sqlite, "sync_folder", full)
+    with pytest.raises(LedgerError, match=rf"copy .* cannot be made: {says}"):
         opened(str(path))
     assert path.read_bytes() == before
     assert {one.name for one in tmp_path.iterdir()} <= {"ledger.sqlite", "ledger.sqlite.lock"}
