@@ -117,7 +117,7 @@ def test_a_secret_that_would_not_fit_a_header_is_refused_without_showing_it(
     assert (
         caught.value.hint == "api_key is of the environment: set CELLAGENT_API_KEY to a valid one"
     )
-    set_secret("api_key", CANARY, profile="lab")
+    assert set_secret("api_key", CANARY, profile="lab") == file.with_name("secrets.toml")
     with pytest.raises(ConfigError):
         set_secret("api_key", value, profile="lab")
     assert load().secrets.require("api_key").reveal() == CANARY, "the one that was kept is lost"

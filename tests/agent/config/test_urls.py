@@ -14,24 +14,28 @@ from agent.errors import ConfigError, UsageError
 
 @pytest.mark.contract("D1.1")
 @pytest.mark.parametrize(
-    ("url", "named"),
+    ("url", "named", "hint"),
     [
-        ("http://cloud.example", "not encrypted"),
-        ("http://127.0.0.1.example", "not encrypted"),
-        ("ftp://cloud.example", "no http or https"),
-        ("https://", "no http or https"),
-        ("https://cloud.example:0", "no http or https"),
-        ("https://cloud.example:port", "no URL"),
-        ("https://user@cloud.example", "user name"),
-        ("https://:word@cloud.example", "user name"),
-        ("https://cloud.example/a b", "no URL may hold"),
-        ("https://cloud.example\\@other.example", "no URL may hold"),
+        ("http://cloud.example", "not encrypted", "did you mean 'https://cloud.example'?"),
+        ("http://127.0.0.1.example", "not encrypted", "'https://127.0.0.1.example'?"),
+        ("ftp://cloud.example", "no http or https", "write it as https://"),
+        ("https://", "no http or https", "write it as https://"),
+        ("https://cloud.example:0", "no http or https", "write it as https://"),
+        ("https://cloud.example:port", "no URL", ""),
+        ("https://user@cloud.example", "user name", "in the secrets file"),
+        ("https://:word@cloud.example", "user name", "in the secrets file"),
+        ("https://cloud.example/a b", "no URL may hold", ""),
+        ("https://cloud.example\\@other.example", "no URL may hold", ""),
     ],
 )
-def test_a_url_that_may_not_be_used_is_refused_by_the_name_of_its_setting(url: str, named: str):
+def test_a_url_that_may_not_be_used_is_refused_by_the_name_of_its_setting(
+    url: str, named: str, hint: str
+):
     with pytest.raises(ConfigError, match=named) as caught:
         checked_url(url, "hosts.api")
     assert str(caught.value).startswith("hosts.api: ")
+    assert hint in caught.value.hint
+    assert bool(caught.value.hint) is bool(hint)
 
 
 @pytest.mark.contract("D1.1", "O1.4")

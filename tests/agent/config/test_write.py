@@ -38,6 +38,15 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("Yes", True), ("ON", True), ("false", False), ("no", False), ("off", False)],
+)
+def test_each_word_for_yes_and_no_is_taken(file: Path, text: str, value: bool) -> None:
+    assert set_value("location.send_ssid", text, profile="lab") is value
+    assert load("lab").profile.location.send_ssid is value
+
+
+@pytest.mark.parametrize(
     ("key", "text", "named"),
     [
         ("kit.buad", "1", "kit.buad"),

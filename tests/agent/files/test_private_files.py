@@ -276,6 +276,20 @@ def test_a_pipe_or_device_that_is_named_for_an_output_stays_what_it_is(tmp_path:
     assert pipe.is_fifo()
 
 
+def test_an_output_that_fails_leaves_the_file_of_before_or_none(tmp_path: Path):
+    (tmp_path / "there").write_bytes(b"before")
+
+    def fail(path: Path) -> None:
+        with output_file(path, private=False) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    for name in ("there", "new"):
+        with pytest.raises(KeyboardInterrupt):
+            fail(tmp_path / name)
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"there": b"before"}
+
+
 def test_a_file_is_read_whole_or_refused(tmp_path: Path):
     path = tmp_path / "key.pem"
     path.write_bytes(bytes(MAX_BYTES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,15 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_start_and_one_in_use_st
     with temporary_folder("cellagent-test") as ours:
         assert {*temporary.iterdir()} == {unlocked, ours}
     assert [*temporary.iterdir()] == [unlocked]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="owners are POSIX's")
+def test_a_folder_that_another_user_left_stays(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = temporary / "cellagent-test-of-another-user"
+    left.mkdir()
+    (left / "lock").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
+    with temporary_folder("cellagent-test"):
+        assert left.is_dir()
