@@ -76,7 +76,7 @@ async def test_a_board_that_is_refused_or_lost_before_it_told_its_name_is_record
 
     @asynccontextmanager
     async def lost(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
-        raise LinkLost("the cable was pulled")
+        raise LinkLost("the cable was pulled", hint="plug it in")
         yield  # a generator, as every open board is
 
     async with station_of(standin, tmp_path) as station:
@@ -89,8 +89,13 @@ async def test_a_board_that_is_refused_or_lost_before_it_told_its_name_is_record
         ("failed", "find", "link-lost", "", "S0"),
     ]
     assert (runs[0].imei, runs[0].firmware) == ("004401000000006", "mfw_nrf9160_1.2.3")
-    assert [run.exit for run in runs] == [refused.exit, gone.exit]
+    assert [run.exit for run in runs] == [refused.exit, gone.exit] == [4, 3]
     assert [run.reason for run in runs] == [refused.reason, gone.reason]
+    assert (gone.location, gone.reason, gone.hint) == (
+        location,
+        "the cable was pulled",
+        "plug it in",
+    )
     assert all(run.ended_at is not None for run in runs)
 
 
