@@ -40,6 +40,7 @@ from at.protocol.errors import LinkLost
         ("modem why --log kit.log", "did you mean `cellagent modem why kit.log`?"),
         ("modem why --log=kit.log", "did you mean `cellagent modem why kit.log`?"),
         ("modem check --options", "it has: --json, --profile, --port, --verbose"),
+        ("modem check --point x", "it has: --json, --profile, --port, --verbose"),
         ("modem at --port a --port b AT", "`cellagent modem at AT --port a`"),
         ("provision status --limit 0", "as in `cellagent provision status --outcome failed`"),
         ("completion ksh", "did you mean `cellagent completion zsh`?"),
@@ -59,6 +60,8 @@ from at.protocol.errors import LinkLost
         ("provision doctor", "did you mean `cellagent doctor`?"),
         ("provision fota", "did you mean `cellagent fota`?"),
         ("list", "it has: ports, modem, console, scan,"),
+        ("modem jot", "it has: check, why, on, off,"),
+        ("fota jot", "it has: abandon, check, offer, pull, status"),
         ("fota jobs", "it has: abandon, check, offer, pull, status"),
         # the order
         ("--profile p modem check", "come after the command: `cellagent modem check --profile p`"),
