@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from agent.errors import AgentError, UsageError
 from agent.files.private_files import make_folder
@@ -76,12 +77,13 @@ def _cells(line: str) -> list[str]:
 
 
 def write_qr(record: BoardRecord, folder: Path) -> Path:
-    """Write DEVICE_ID.png, a QR code of the device id, into `folder`; return its path."""
+    """Write DEVICE_ID.png, a QR code of the device id, into `folder`; return its path.
+
+    What a file name may not hold is written as in a URL: two ids have two files.
+    """
     import segno
 
-    # A device id may hold what a file name may not.
-    name = "".join(char if char.isalnum() or char in "-_." else "_" for char in record.device_id)
-    path = folder / f"{name.lstrip('.') or 'device'}.png"
+    path = folder / f"{quote(record.device_id, safe='')}.png"
     segno.make(record.device_id, error="m", micro=False).save(str(path), scale=_PNG_SCALE)
     return path
 

@@ -63,6 +63,14 @@ def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_two_device_ids_have_two_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
+    ids = ("nrf-350457791234567", "lab:1", "lab_1", "lab.1")
+    names = [write_qr(BoardRecord("u", device_id=name), tmp_path).name for name in ids]
+    assert len(set(names)) == len(ids)
+    assert names[0] == "nrf-350457791234567.png"
+
+
 def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> None:
     pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     for _station in range(2):
