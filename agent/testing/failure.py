@@ -12,8 +12,10 @@ from at.transcripts.step_matching import Divergence
 
 _AROUND = 3
 _PLAYED = 12  # lines
-_INSTALLED = (Path(folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
-_NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], *_INSTALLED)
+_STDLIB = Path(sysconfig.get_path("stdlib"))
+_NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], _STDLIB)
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Folders of packages: of this environment, and of the user and the system below it."""
 
 
 def described(error: TranscriptError, way_out: str) -> str:
@@ -65,6 +67,6 @@ def without_our_frames(frames: TracebackType | None) -> TracebackType | None:
         return None
     rest = without_our_frames(frames.tb_next)
     file = Path(frames.tb_frame.f_code.co_filename)
-    if any(file.is_relative_to(folder) for folder in _NOT_THE_TESTS):
+    if _INSTALLED.intersection(file.parts) or any(map(file.is_relative_to, _NOT_THE_TESTS)):
         return rest
     return TracebackType(rest, frames.tb_frame, frames.tb_lasti, frames.tb_lineno)
