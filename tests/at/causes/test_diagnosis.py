@@ -54,6 +54,13 @@ def test_a_write_after_which_nothing_answers_may_wait_for_its_quote() -> None:
     assert "MIIB" not in found[0].evidence
 
 
+@pytest.mark.parametrize("wrong", ['AT+CPIN="1234"', 'AT+CPIN="12345678","1234"'])
+def test_a_card_that_waits_for_its_puk_is_said_before_a_wrong_try(wrong: str) -> None:
+    """A PUK that is guessed at destroys the card."""
+    lines = (wrong, "+CME ERROR: 16", "AT+CPIN?", "+CPIN: SIM PUK", "OK")
+    assert causes_of_log("\n".join(lines).encode())[0].cause == "sim-puk"
+
+
 def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
     assert causes_of_log(b"03-02 10:")
 
