@@ -73,7 +73,7 @@ _GIVEN = re.compile(
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
     r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +"
-    r"|(?:>|\b(?:request|command):) (?-i:PASS) +)"  # FTP's
+    r"|(?:(?:>|\b(?:request|command):) |^(?=PASS +(?![-:])[^\s/]+\s*$))(?-i:PASS) +)"  # FTP's
     r"[^\s{-][^\s,;]*"
 )
 _IN_PLACE = re.compile(
@@ -94,7 +94,7 @@ _PROFILE = re.compile(
     r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
 )
 """As Quectel's connection manager logs the APN, its user, its password and more."""
-_CHAP_SECRET = re.compile(r"(?a)(?<=[\w\"][ \t]\*[ \t]\")[^\"{\r\n]+(?=\")")
+_CHAP_SECRET = re.compile(r"(?a)([\w\"][ \t]{1,20}\*[ \t]{1,20}\")[^\"{\r\n]+(?=\")")
 """As pppd's chap-secrets has it, behind a name and a server."""
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
@@ -131,7 +131,7 @@ _ROWS = (
     ),
     _Named(("ki", "op", "k:", "k="), (_SIM_KEY,), r"\1{redacted:key}"),
     _Named(("etprofile[",), (_PROFILE,), r"\1{redacted:password}"),
-    _Named(('* "', '*\t"'), (_CHAP_SECRET,), "{redacted:password}"),
+    _Named(("* ", "*\t"), (_CHAP_SECRET,), r"\1{redacted:password}"),
     _Named(("://",), (_LOGIN,), "{redacted:password}"),
     _Named(("sms", "pdu"), (_PDU,), _digits_hidden),
 )

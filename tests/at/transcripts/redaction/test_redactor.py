@@ -179,12 +179,18 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
         "# ssh -P 2222 host.example",
         "test: > PASS",
         'calc: 3 * "x',
-        "PASS tests/at/test_at.py 12",
+        "PASS tests/at/test_at.py",
+        "PASS - test_at in 0.1 s",
         "tune: k: 3.5, k=12",
     ],
 )
 def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
     assert Redactor().clean(said.encode()) == said.encode()
+
+
+@pytest.mark.parametrize("line", [f"PASS {CANARY}", f'"kit"  *\t"{CANARY}"\t*'])
+def test_a_secret_of_another_protocols_own_line_is_hidden(line: str) -> None:
+    assert CANARY not in Redactor().clean(f"{line}\r\n".encode()).decode()
 
 
 @pytest.mark.parametrize("what", ["\x1b[0m", "requestSetProfile["])
