@@ -64,6 +64,7 @@ OF_OTHER_MAKERS: Mapping[str, Rule] = {
     "#DWCFG": places(9, {2: "value"}, texts=(0,)),
     # What is set stands before its value: a login, or an address and the like.
     "+QFTPCFG": setting(),
+    "+QLBSCFG": setting(),
     "+QHTTPCFG": setting(),
     "+QMTCFG": setting(),
     "+QSMTPCFG": setting(),

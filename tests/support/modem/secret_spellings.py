@@ -59,6 +59,7 @@ _OF_OTHER_MAKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("+QHTTPCFG", ('"auth"', SECRET)),
     ("+QMTCFG", ('"aliauth"', "0", SECRET, SECRET, SECRET)),
     ("+QSMTPCFG", ('"account"', SECRET, SECRET)),
+    ("+QLBSCFG", ('"token"', SECRET)),
     ("+KCNXCFG", ("1", '"GPRS"', '"apn"', SECRET, SECRET)),
     ("+QIREGAPP", ('"apn"', SECRET, SECRET)),
     *((name, ("1", "2", SECRET, SECRET)) for name in ("+XGAUTH", "+MGAUTH", "^SGAUTH", "+WPPP")),
