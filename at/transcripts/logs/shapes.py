@@ -14,6 +14,8 @@ from at.protocol.dialect import TRAITS, Dialect
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
 # Debian 12's, takes a letter too many.
 _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
+_LINUX = r"[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]"
+"""The prompt of a Linux shell, whose programs pass a command on: gsmctl, sms_tool, mmcli."""
 _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
@@ -139,11 +141,11 @@ SHAPES = (
     Shape(
         "uart:~$ at AT+X",
         _whole(
-            rf"{_PROMPT}\s*(?:> )?(?:[a-z_]+\s+){{0,2}}(?P<quote>['\"]?)"
+            rf"(?:{_PROMPT}|{_LINUX})\s*(?:> )?(?:[\w./-]+[\s=]+){{0,5}}(?P<quote>['\"]?)"
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
         _whole(rf"{_PROMPT}(?P<text>{_NAMED}.*)"),
-        _whole(rf"(?:{_PROMPT}|(?=slm AT))(?P<text>.*)"),
+        _whole(rf"(?:{_PROMPT}|{_LINUX}|(?=slm AT))(?P<text>.*)"),
         Rest.RECEIVED,
     ),
     Shape(
@@ -248,6 +250,7 @@ LEADS = (
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
     re.compile(r"[A-Z]\w*: (?=[<>] )"),  # oFono's, the name of the channel
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
+    re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's
     # The number of a line or of a step, and the sign of a list.
     re.compile(
         rf"\s*(?:\d{{1,5}}[.)]\s+|[(\[]\d{{1,5}}[)\]]\s+|\d{{1,5}}(?::|\t)\s*(?={_BEGINS}))"

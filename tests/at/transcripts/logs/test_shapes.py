@@ -64,6 +64,12 @@ MARKED = {
     "RTT": log_of("00> {}", "00> {}"),
     "times, then RTT": log_of("[12:00:00.100] 00> {}", "[12:00:00.100] 00> {}"),
     "a shell's at": log_of("uart:~$ at {}", "{}"),
+    "a Linux shell's program": log_of("root@gw-7:~# gsmctl -A '{}'", "{}"),
+    "a Linux shell's option": log_of('kit@gw:/tmp$ mmcli -m 0 --command="{}"', "{}"),
+    "Kannel": log_of(
+        "2026-02-10 12:00:00 [811] [6] DEBUG: AT2[gw1]: --> {}^M",
+        "2026-02-10 12:00:00 [811] [6] DEBUG: AT2[gw1]: <-- {}",
+    ),
     "a shell's at in quotes": log_of("mosh:~$ at '{}'", "{}"),
     "a shell over RTT": log_of("00> rtt:~$ at {}", "00> {}"),
     "coloured prompt": log_of("\x1b[1;32muart:~$ \x1b[mat {}", "{}"),
