@@ -27,6 +27,7 @@ from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
 from at.protocol.error_codes import CME_OF_CMS, code_name
+from at.protocol.kit_log import LEVEL
 from at.transcripts.logs.shapes import LOST_END
 from at.transcripts.logs.wrapping import STRAIGHT
 
@@ -50,7 +51,7 @@ _EXCHANGED = re.compile(
     r"|\b(?:65536|(?:13[12]|19[67])\d{3}|0x0*[123]0[0-9A-Fa-f]{3})\b"
 )
 """What stands in each line with a command, an answer, a notice or a result."""
-_TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b|<(?:inf|wrn|err|dbg)> ")
+_TOLD = re.compile(rf"\b[a-z]{{2,}} [a-z]{{2,}}\b|{LEVEL}")
 """A part of a sentence, or of a log of firmware, before a command."""
 _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""

@@ -5,11 +5,10 @@ The rest of the modem's line stands on the next one, as the driver's framing has
 
 import re
 
+from at.protocol import kit_log
 from at.protocol.dialect import PROMPTS
 
-_LOG = re.compile(
-    rb"(?:\x1b\[[0-9;]{0,12}m){0,4}\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> [^\r\n]*\r*\n?"
-)
+_LOG = re.compile(rb"(?:\x1b\[[0-9;]{0,12}m){0,4}" + kit_log.BEGIN.encode() + rb"[^\r\n]*\r*\n?")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from at.protocol import kit_log
 from at.protocol.dialect import PROMPTS
 from at.protocol.state_machine import IdentityEnum, Transitions
 
@@ -17,12 +18,11 @@ LIMIT_BYTES = 64 * 1024
 _HEAD_BYTES = 80
 
 _COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-_STAMP = rb"\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> "
-_LOG_WITHIN = re.compile(_STAMP)
+_LOG_WITHIN = re.compile(kit_log.BEGIN.encode())
 # Log lines with and without time, boot banners, the lines of TF-M and of the boot loader, and what
 # agent.console lifts out of a console: chunk export lines and core dump lines.
 _LOG = re.compile(
-    _STAMP + rb"|<(?:inf|wrn|err|dbg)> |\*\*\* |[IWED]: |\[(?:INF|WRN|ERR|DBG|NOT|Sec Thread)\] "
+    kit_log.ANY_BEGIN.encode() + rb"|\*\*\* |[IWED]: |\[(?:INF|WRN|ERR|DBG|NOT|Sec Thread)\] "
     rb"|--- \d+ messages dropped ---|#CD:|MC:|Booting TF-M|Attempting to boot |Booting from "
 )
 # A line that may hold text over several lines: a reply, a notice, or the echo of a command.

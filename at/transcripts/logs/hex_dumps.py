@@ -8,8 +8,10 @@ of serial ports write them.
 import re
 from collections.abc import Iterable, Iterator
 
+from at.protocol.kit_log import LEVEL
+
 _LABEL = re.compile(
-    r"(?P<head>(?:.*<(?:inf|wrn|err|dbg)> [\w.]+: (?:\w+: )?|\[[0-9:./ ,T-]{8,30}\] )?)"
+    rf"(?P<head>(?:.*{LEVEL}[\w.]+: (?:\w+: )?|\[[0-9:./ ,T-]{{8,30}}\] )?)"
     r"(?:message )?"
     r"(?:(?P<out>TX|SENT|SEND(?:ING)?|WRITTEN)|RX|RECV|RECEIVED|READ)"
     r"(?: (?:DATA|FRAME)\b[^\"+]{0,60}|: 0x[0-9a-f]+ / 0x[0-9a-f]+)?:?\s*",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from at.protocol import kit_log
 from at.protocol.dialect import TRAITS, Dialect
 
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
@@ -27,7 +28,7 @@ COMMAND = re.compile(
 """How a command begins."""
 NAMED_ANSWER = re.compile(_NAMED)
 """How an answer or a notice with a name begins."""
-KIT_LOG = re.compile(r"(?:\[([0-9][0-9:., T-]{4,30})\] ?)?<(?:inf|wrn|err|dbg)> (?!\[\d{9})")
+KIT_LOG = re.compile(rf"({kit_log.TIME})?{kit_log.LEVEL}(?!\[\d{{9}})")
 """How a log line of the kit's own firmware begins: its time is the kit's, not the terminal's."""
 
 KIT_MARK = re.compile(
@@ -210,7 +211,7 @@ LEADS = (
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
     re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
-    re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
+    re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
     re.compile(  # of an ESP32

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from at.protocol import kit_log
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
 from at.transcripts.logs.shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
@@ -50,7 +51,7 @@ _BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
 _GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
 _CUT = re.compile(
     r"(?P<begun>(?P<command>AT)?[+%#][A-Z].{0,500}?)"
-    r"(?P<log>\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> .*)"
+    rf"(?P<log>{kit_log.BEGIN}.*)"
 )
 """A command or an answer, and the log line of the kit that came into it."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
