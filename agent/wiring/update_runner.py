@@ -82,12 +82,19 @@ def allowed_hosts_of(profile: Profile) -> AllowedHosts:
     )
 
 
+_BY_THE_PROXY = (
+    "images do not go by hosts.proxy: `cellagent config set fota.trust_proxy true` takes them by it"
+)
+
+
 def network_of(profile: Profile) -> DownloadNetwork:
     """Return how download hosts are reached: by a proxy only where the profile trusts it."""
+    proxy, trusted = profile.hosts.proxy, profile.fota.trust_proxy
     return DownloadNetwork(
         hosts=allowed_hosts_of(profile),
         ca_file=profile.hosts.ca_file,
-        proxy=profile.hosts.proxy if profile.fota.trust_proxy else "",
+        proxy=proxy if trusted else "",
+        another_way=_BY_THE_PROXY if proxy and not trusted else "",
     )
 
 

@@ -36,6 +36,8 @@ class DownloadNetwork:
     proxy: str = ""
     """Only with fota.trust_proxy: then the proxy chooses the address."""
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
+    another_way: str = ""
+    """The hint where a host cannot be reached, "" for none."""
 
 
 class DownloadConnection:
@@ -60,12 +62,13 @@ class DownloadConnection:
         Raises SourceRefused, DownloadInterrupted. The body is read by `pieces`.
         """
         for _ in range(MAX_DOWNLOAD_REDIRECTS + 1):
-            addresses = await self._addresses(target)
-            with _own_errors(target):
-                asked = self._transport.open(
-                    "GET", target.url, headers=headers, addresses=addresses
-                )
-                stream = await asked.__aenter__()
+            with self._another_way():
+                addresses = await self._addresses(target)
+                with _own_errors(target):
+                    asked = self._transport.open(
+                        "GET", target.url, headers=headers, addresses=addresses
+                    )
+                    stream = await asked.__aenter__()
             try:
                 if stream.status not in REDIRECTS:
                     yield stream
@@ -74,6 +77,15 @@ class DownloadConnection:
             finally:
                 await asked.__aexit__(None, None, None)
         raise SourceRefused(f"{target.host} redirects more than {MAX_DOWNLOAD_REDIRECTS} times")
+
+    @contextmanager
+    def _another_way(self) -> Iterator[None]:
+        """Add what may lead to a host that cannot be reached."""
+        try:
+            yield
+        except DownloadInterrupted as error:
+            error.hint = "; ".join(filter(None, (error.hint, self._network.another_way)))
+            raise
 
     async def _addresses(self, target: Target) -> Sequence[str]:
         if self._network.proxy:

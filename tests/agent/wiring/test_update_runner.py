@@ -82,6 +82,8 @@ def test_a_proxy_fetches_images_only_where_it_is_trusted():
     for trusted, proxy in ((False, ""), (True, hosts.proxy)):
         chosen = Profile(hosts=hosts, fota=FotaSettings(trust_proxy=trusted))
         assert network_of(chosen).proxy == proxy
+        assert ("fota.trust_proxy" in network_of(chosen).another_way) is not trusted
+    assert not network_of(profile()).another_way
     assert allowed_hosts_of(chosen).stand_in
     assert not allowed_hosts_of(profile()).stand_in
 

@@ -64,6 +64,25 @@ async def test_the_next_address_is_tried_where_one_takes_no_connection(tmp_path:
     await loader.close()
 
 
+async def test_where_a_host_cannot_be_reached_another_way_is_told(tmp_path: Path) -> None:
+    async def unknown(host: str, port: int) -> list[str]:
+        raise DownloadInterrupted(f"the name {host} cannot be resolved")
+
+    async with file_server(CONTENT) as server:
+        network = DownloadNetwork(STAND_IN, resolve=unknown, another_way="take the other way")
+        loader = Downloader(network, clock=ManualClock())
+        target = checked_target("http://localhost:1/a", STAND_IN)
+        with pytest.raises(DownloadInterrupted, match="cannot be resolved") as away:
+            await loader.fetch(wanted(server, tmp_path, target=target))
+        assert away.value.hint == "take the other way"
+        await loader.close()
+        closed = Downloader(DownloadNetwork(STAND_IN, another_way="this"), clock=ManualClock())
+        with pytest.raises(DownloadInterrupted) as away:
+            await closed.fetch(wanted(server, tmp_path, target=target))
+        assert away.value.hint.endswith("this")
+        await closed.close()
+
+
 async def test_a_name_that_leads_inside_is_not_connected_to(tmp_path: Path) -> None:
     async def inside(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
