@@ -96,9 +96,14 @@ SecurityTag = Annotated[
     int, msgspec.Meta(ge=0, le=2**31 - 1, description="a number from 0 to 2147483647")
 ]
 PemFile = Annotated[
-    str, msgspec.Meta(description="the path of a file in PEM", extra={"holds": "-----BEGIN "})
+    str,
+    msgspec.Meta(
+        description="the path of a file in PEM", extra={"holds": "-----BEGIN ", "is_path": True}
+    ),
 ]
 """What it holds is looked for when it is set; when it is used, its user says what is wrong."""
+PathOrUri = Annotated[str, msgspec.Meta(extra={"is_path": True})]
+"""A path that is written whole when it is set: the profile is read in any folder."""
 TrayLayout = Annotated[
     str,
     msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),
@@ -185,7 +190,7 @@ class CredentialSettings(Section, frozen=True):
     device_key_file: PemFile = ""
     """PEM of a P-256 key held by this host, for a device whose modem does not sign.
     Example: ~/keys/device.pem"""
-    service_key_files: dict[str, str] = {}
+    service_key_files: dict[str, PemFile] = {}
     """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it.
     Example: {location = "~/keys/location.pem"}"""
     keyring: bool = False
@@ -365,11 +370,11 @@ class ProvisioningSettings(Section, frozen=True):
     device_ca_file: PemFile = ""
     """The certificate of the CA that signs the kits' certificates; "" gives them none.
     Example: ca.pem"""
-    device_ca_key_file: str = ""
+    device_ca_key_file: PathOrUri = ""
     """Its key: a PEM file, or the pkcs11: URI of a key on a token (extra bench). Example: ca.key"""
     certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
     """How long a board's certificate holds; it never outlives the CA that signs it. Example: 365"""
-    attestation_keys: str = ""
+    attestation_keys: PathOrUri = ""
     """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
     folder of them. A kit whose signature is by none of them is refused; "" checks none.
     Example: ~/identity-keys"""

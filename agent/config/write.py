@@ -1,5 +1,6 @@
 """Changes the configuration and the secrets file; comments and other keys are kept."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, MutableMapping
@@ -113,11 +114,19 @@ def set_value(key: str, text: str, *, profile: str) -> object:
     assert isinstance(changed, dict)
     whole = {name: each for name, each in merged(own, changed).items() if name != "base"}
     profile_from(whole, f"{file}: profiles.{profile}")
-    for meta in getattr(kind, "__metadata__", ()):
-        if text and (mark := (meta.extra or {}).get("holds")):
+    for meta in getattr(kind, "__metadata__", ()) if text else ():
+        extra = meta.extra or {}
+        if mark := extra.get("holds"):
             _require_file_with(mark, text, key, f"{text} is not {meta.description}")
+        if extra.get("is_path"):
+            value = _from_anywhere(text)
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
+
+
+def _from_anywhere(path: str) -> str:
+    """Return a path that leads to the same place from any folder; a URI stays as it is."""
+    return path if path.startswith(("~", "pkcs11:")) else os.path.abspath(path)  # noqa: PTH100 - not what a link leads to
 
 
 def _require_no_secret(key: str, name: str) -> None:

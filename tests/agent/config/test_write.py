@@ -97,6 +97,27 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
         assert refused.value.hint
 
 
+@pytest.mark.contract("D1.1", "D10.4")
+@pytest.mark.parametrize(
+    "key",
+    ["hosts.ca_file", "credentials.service_key_files.location", "provisioning.device_ca_key_file"],
+)
+def test_a_path_is_written_so_that_it_leads_there_from_any_folder(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "it.pem").write_text(f"-----{'BEGIN'} KEY-----\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    whole = str(tmp_path / "own" / "it.pem")
+    for given, written in (("own/it.pem", whole), (whole, whole), ("~/it.pem", "~/it.pem")):
+        assert set_value(key, given, profile="lab") == written
+    uri = "pkcs11:token=a;object=b?module-path=/usr/lib/module.so"
+    assert set_value("provisioning.device_ca_key_file", uri, profile="lab") == uri
+    with pytest.raises(ConfigError, match="No such file"):
+        set_value("credentials.service_key_files.fota", "own/none.pem", profile="lab")
+
+
 def test_a_certificate_in_der_is_told_how_it_becomes_pem(file: Path, tmp_path: Path) -> None:
     certificate = load_pem_x509_certificate(make_ca(tmp_path)[0].read_bytes())
     given = tmp_path / "our ca.cer"
