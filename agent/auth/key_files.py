@@ -48,10 +48,15 @@ class DeviceKey(DeviceToken):
 
     async def make(self) -> str:
         """Return a token. Raises ConfigError, CredentialError."""
-        return sign({"sub": self._device_id}, signing_key(self._path), self._now())
+        key = signing_key(self._path, of_another_kind=RSA_ADVICE)
+        return sign({"sub": self._device_id}, key, self._now())
 
 
 ANY_SERVICE = "all"
+_NOT_ITS_KEY = (
+    "that is no key which the service made: name the one that it did in "
+    "credentials.service_key_files; in the service's portal a team owner makes another"
+)
 _MAX_TOKENS = 256  # pairs of service and device; a bench has fewer kits
 
 
@@ -104,7 +109,7 @@ class ServiceKeys(Credential):
                 f"credentials.service_key_files.{service or ANY_SERVICE} FILE`",
             )
         claims = {"aud": self._team_id, **({"sub": device_id} if device_id else {})}
-        return sign(claims, signing_key(path), self._now())
+        return sign(claims, signing_key(path, of_another_kind=_NOT_ITS_KEY), self._now())
 
 
 def sign(claims: Mapping[str, object], key: ec.EllipticCurvePrivateKey, now: float) -> str:
@@ -113,8 +118,11 @@ def sign(claims: Mapping[str, object], key: ec.EllipticCurvePrivateKey, now: flo
     return jwt.encode({**claims, "iat": issued, "exp": issued + LIFE_S}, key, algorithm="ES256")
 
 
-def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the P-256 key in a PEM file. Raises ConfigError, CredentialError."""
+def signing_key(path: Path, *, of_another_kind: str) -> ec.EllipticCurvePrivateKey:
+    """Return the P-256 key in a PEM file. Raises ConfigError, CredentialError.
+
+    `of_another_kind` is the hint where it is no such key.
+    """
     pem = read_private(path, "private key")
     try:
         key = load_pem_private_key(pem.encode(), password=None)
@@ -123,7 +131,9 @@ def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
     except ValueError as error:
         raise CredentialError(f"{path} holds no private key in PEM form") from error
     if isinstance(key, rsa.RSAPrivateKey):
-        raise CredentialError(f"{path} is an RSA key", hint=RSA_ADVICE)
+        raise CredentialError(f"{path} is an RSA key", hint=of_another_kind)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-        raise CredentialError(f"{path} is no P-256 key: ES256 signs with P-256", hint=RSA_ADVICE)
+        raise CredentialError(
+            f"{path} is no P-256 key: ES256 signs with P-256", hint=of_another_kind
+        )
     return key

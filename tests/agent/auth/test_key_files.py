@@ -28,7 +28,7 @@ async def test_a_host_made_device_token_always_names_the_device(p256: Path) -> N
     credential = DeviceKey(p256, UUID, now=lambda: NOW)
     headers = await credential.headers(Push())
     token = headers["authorization"].removeprefix("Bearer ")
-    public = signing_key(p256).public_key()
+    public = signing_key(p256, of_another_kind="").public_key()
     claims = jwt.decode(
         token, public, ["ES256"], options={"verify_exp": False, "verify_iat": False}
     )
@@ -83,21 +83,27 @@ async def test_tokens_for_many_devices_are_kept_within_a_bound(p256: Path) -> No
     assert len(credential._tokens) == 256
 
 
-@pytest.mark.contract("D10.2")
-def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CredentialError, match="RSA key") as caught:
-        signing_key(pem(tmp_path / "rsa", rsa.generate_private_key(65537, 2048)))
-    assert "provision it again" in caught.value.hint
-    with pytest.raises(CredentialError, match="no P-256 key"):
-        signing_key(pem(tmp_path / "p384", ec.generate_private_key(ec.SECP384R1())))
+@pytest.mark.contract("D10.2", "D10.4")
+async def test_keys_of_other_kinds_are_refused_with_the_way_out_of_each(tmp_path: Path) -> None:
+    of_rsa = pem(tmp_path / "rsa", rsa.generate_private_key(65537, 2048))
+    of_p384 = pem(tmp_path / "p384", ec.generate_private_key(ec.SECP384R1()))
+    for path, says in ((of_rsa, "RSA key"), (of_p384, "no P-256 key")):
+        with pytest.raises(CredentialError, match=says) as of_a_device:
+            await DeviceKey(path, UUID).make()
+        assert "provision it again" in of_a_device.value.hint
+        with pytest.raises(CredentialError, match=says) as of_a_service:
+            await ServiceKeys({"all": str(path)}, "team-1").headers(Locate(""))
+        # There is no device to be provisioned again.
+        assert "which the service made" in of_a_service.value.hint
+        assert "provision" not in of_a_service.value.hint
     junk = tmp_path / "junk"
     junk.write_text("no key")
     junk.chmod(0o600)
     with pytest.raises(CredentialError, match="no private key in PEM form"):
-        signing_key(junk)
+        await DeviceKey(junk, UUID).make()
     junk.chmod(0o644)
     with pytest.raises(ConfigError, match="others can read"):
-        signing_key(junk)
+        await DeviceKey(junk, UUID).make()
 
 
 async def test_a_key_that_takes_the_place_of_another_in_its_file_signs_the_next_token(
