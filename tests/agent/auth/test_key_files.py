@@ -48,7 +48,7 @@ async def test_each_service_has_its_own_key_and_the_team_as_audience(tmp_path: P
     credential = ServiceKeys(files, "team-1", now=lambda: NOW)
     headers = await credential.headers(Locate("nrf-1"))
     token = headers["authorization"].removeprefix("Bearer ")
-    public = signing_key(Path(files["location"])).public_key()
+    public = signing_key(Path(files["location"]), of_another_kind="").public_key()
     claims = jwt.decode(
         token,
         public,
