@@ -30,6 +30,7 @@ WifiSource = Annotated[
     msgspec.Meta(
         pattern=r"^(auto|networkmanager|iw|companion|module|none|file:.+)$",
         description="auto, networkmanager, iw, companion, module, none, or file:PATH",
+        extra={"path_after": "file:"},
     ),
 ]
 ConsolePort = Annotated[
@@ -79,6 +80,7 @@ LedgerAddress = Annotated[
         r"(postgres(ql)?(\+\w+)?://([^:/?@\s]*@)?[^@\s]*|(?![\w+]+://).*)$",
         description="the path of a file, or postgresql://USER@HOST/DATABASE without a password, "
         "which `cellagent config set ledger_password` asks for",
+        extra={"path_after": ""},
     ),
 ]
 PlaceToListen = Annotated[
@@ -98,11 +100,11 @@ SecurityTag = Annotated[
 PemFile = Annotated[
     str,
     msgspec.Meta(
-        description="the path of a file in PEM", extra={"holds": "-----BEGIN ", "is_path": True}
+        description="the path of a file in PEM", extra={"holds": "-----BEGIN ", "path_after": ""}
     ),
 ]
 """What it holds is looked for when it is set; when it is used, its user says what is wrong."""
-PathOrUri = Annotated[str, msgspec.Meta(extra={"is_path": True})]
+PathOrUri = Annotated[str, msgspec.Meta(extra={"path_after": ""})]
 """A path that is written whole when it is set: the profile is read in any folder."""
 TrayLayout = Annotated[
     str,

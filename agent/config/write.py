@@ -118,15 +118,16 @@ def set_value(key: str, text: str, *, profile: str) -> object:
         extra = meta.extra or {}
         if mark := extra.get("holds"):
             _require_file_with(mark, text, key, f"{text} is not {meta.description}")
-        if extra.get("is_path"):
-            value = _from_anywhere(text)
+        after = extra.get("path_after")
+        if after is not None and text.startswith(after):
+            value = after + _from_anywhere(text.removeprefix(after))
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
 
 
 def _from_anywhere(path: str) -> str:
     """Return a path that leads to the same place from any folder; a URI stays as it is."""
-    return path if path.startswith(("~", "pkcs11:")) else os.path.abspath(path)  # noqa: PTH100 - not what a link leads to
+    return path if "://" in path or path.startswith(("~", "pkcs11:")) else os.path.abspath(path)  # noqa: PTH100 - not what a link leads to
 
 
 def _require_no_secret(key: str, name: str) -> None:

@@ -112,8 +112,18 @@ def test_a_path_is_written_so_that_it_leads_there_from_any_folder(
     whole = str(tmp_path / "own" / "it.pem")
     for given, written in (("own/it.pem", whole), (whole, whole), ("~/it.pem", "~/it.pem")):
         assert set_value(key, given, profile="lab") == written
-    uri = "pkcs11:token=a;object=b?module-path=/usr/lib/module.so"
-    assert set_value("provisioning.device_ca_key_file", uri, profile="lab") == uri
+    for other, given, written in (
+        (
+            "provisioning.device_ca_key_file",
+            *("pkcs11:token=a;object=b?module-path=/usr/lib/module.so",) * 2,
+        ),
+        ("provisioning.ledger", "boards.sqlite", str(tmp_path / "boards.sqlite")),
+        ("provisioning.ledger", *("postgresql://bench@db/boards",) * 2),
+        ("location.wifi", "file:own/it.json", f"file:{tmp_path / 'own' / 'it.json'}"),
+        ("location.wifi", "file:~/it.json", "file:~/it.json"),
+        ("location.wifi", "auto", "auto"),
+    ):
+        assert set_value(other, given, profile="lab") == written
     with pytest.raises(ConfigError, match="No such file"):
         set_value("credentials.service_key_files.fota", "own/none.pem", profile="lab")
 
