@@ -162,7 +162,9 @@ def _by_team(token: jwt.Token, cloud: Cloud) -> Principal:
         if cloud.clock.time() > trial.created_at + TRIAL_S:
             return nobody("the trial of 30 days is over: a JWT of a service key is needed")
         return Principal(CredentialKind.EVALUATION_TOKEN, team=team)
-    return nobody("no service key of this team made the signature")
+    return nobody(
+        "no service key of this team made the signature; a token of a device's own key has no aud"
+    )
 
 
 def _by_device(token: jwt.Token, cloud: Cloud) -> Principal:

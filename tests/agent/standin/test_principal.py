@@ -24,6 +24,10 @@ async def test_a_device_jwt_opens_its_device_once_its_key_is_registered(standin:
     assert done["status"] == "SUCCEEDED"
     assert await fetch(standin, good) == 200
     assert await fetch(standin, good, "nrf-352656109000001") == 403
+    to_the_team = token(key, {"sub": DEVICE, "aud": standin.team_id})
+    headers = {"authorization": f"Bearer {to_the_team}"}
+    refused = await standin.client.get(f"/v1/devices/{DEVICE}", headers=headers)
+    assert refused.json()["message"].endswith("a token of a device's own key has no aud")
 
 
 @pytest.mark.contract("D10.3", "D10.5")
