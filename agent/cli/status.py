@@ -192,7 +192,7 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
         yield from _wrapped(indent, words)
         return
     before, after = words[: command.start()].rstrip(" :;,"), words[command.end() :].strip(" ;,")
-    yield from _wrapped(indent, f"{before}:")
+    yield from _wrapped(indent, before if before.endswith("?") else f"{before}:")
     yield f"{indent}  {command[0][1:-1]}"
     if after:
         yield from _wrapped(indent, after)

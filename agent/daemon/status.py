@@ -24,7 +24,7 @@ from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
 from agent.daemon.states import row_of
-from agent.errors import RateLimited, Unavailable, Untrusted, with_hint
+from agent.errors import RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
 from agent.files.private_files import disk_hint
 from agent.redact import redact
 
@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 # A port that was lost is not found either: both count as the same trouble.
 _PORT_LOST = {"link-lost", "port-not-found"}
 _SERVICE_HINT = "is this host online? `cellagent config show` names the services"
+_AT_FAULT = "wait: the fault is the service's own"
 _BY_ITSELF = "; all goes on by itself"
 _RELOAD = "`cellagent reload`"
 _COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
@@ -123,7 +124,8 @@ class Concern(Generic[S_co]):
         self._service_answers = False
         hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
         if self.awaits_service and _RELOAD not in hint:
-            hint = (hint or _SERVICE_HINT) + _BY_ITSELF
+            usual = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
+            hint = (hint or usual) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)

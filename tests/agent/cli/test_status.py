@@ -96,6 +96,18 @@ def test_who_holds_a_kit_is_said_once() -> None:
         assert f"  ??  link         {line}" in list(lines_of(status(link), NOW))
 
 
+def test_a_command_stands_on_a_line_of_its_own_behind_a_colon_or_a_question() -> None:
+    command = f"cellagent config show --profile {'x' * 40}"
+    for words, line in (
+        (f"is this host online? `{command}` names them", "      try: is this host online?"),
+        (f"this shows it: `{command}`", "      try: this shows it:"),
+    ):
+        trouble = concern("location", "trouble", trouble="no answer", **{"try": words})
+        lines = list(lines_of(status(trouble), NOW))
+        at = lines.index(f"        {command}")
+        assert lines[at - 1] == line
+
+
 def test_the_same_thing_to_try_stands_once() -> None:
     troubles = [
         concern(name, "trouble", trouble="nothing listens", **{"try": "`cellagent cloud serve`"})

@@ -224,6 +224,11 @@ def test_what_needs_a_reload_is_not_said_to_go_on_by_itself():
     concern = registry.add_concern(OutboxStatus)
     concern.record_failure(Unreachable("gone", hint="look at the cable"))
     assert concern.status.hint == "look at the cable; all goes on by itself"
+    concern.record_failure(Unreachable("no route"))
+    assert (concern.status.hint or "").startswith("is this host online? ")
+    concern.record_failure(ServerTrouble("the service answered 500", status=500))
+    told = "wait: the fault is the service's own; all goes on by itself"
+    assert concern.status.hint == told, "a host that got an answer is online"
     concern.record_failure(Unreachable("away", hint="then `cellagent reload`"))
     assert concern.status.hint == "then `cellagent reload --profile lab`"
 
