@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
-from agent.console.zephyr_coredump import reason_name
+from agent.console.zephyr_coredump import DumpHeader, reason_name
 from agent.console.zephyr_registers import frame_registers, registers
 from agent.errors import AgentError
 from agent.observability.ingest.chunk_codec import is_continuation
@@ -187,15 +187,16 @@ def dump_items(
     is known, and the service takes few recordings of a device. `sender` is the device in the
     outbox, where its serial may not be known yet.
     """
-    dump, header = captured.dump, captured.dump.header
+    header = captured.dump.header
     if header is None:
         return []
-    frame = frame_registers(registers(dump, captured.data))
-    body = bytes(captured.data)
+    told = trace_item(captured, header, device, sender, now)
+    if not captured.dump.usable:
+        return [told]
     file = NewItem(
         ItemKind.COREDUMP,
         sender,
-        body,
+        bytes(captured.data),
         now.timestamp(),
         starts=captured.starts,
         meta={
@@ -205,6 +206,15 @@ def dump_items(
             "reason": reason_name(header),
         },
     )
+    return [file, told]
+
+
+def trace_item(
+    captured: CapturedDump, header: DumpHeader, device: DeviceIdentity, sender: str, now: datetime
+) -> NewItem:
+    """Return the trace of a Zephyr dump, by which the service counts the crash."""
+    dump = captured.dump
+    frame = frame_registers(registers(dump, captured.data))
     event = trace(
         device,
         trace_reason(header.reason),
@@ -216,11 +226,8 @@ def dump_items(
         | ({} if dump.usable else {"coredump": dump.status.value, "detail": dump.detail}),
     )
     # A dump is a duplicate by its content; its trace is one with the dump.
-    key = f"trace-of-{sha256(body).hexdigest()}-{sender}"
-    trace_item = NewItem(
-        ItemKind.EVENT, sender, event, now.timestamp(), key, starts=captured.starts
-    )
-    return [file, trace_item] if dump.usable else [trace_item]
+    key = f"trace-of-{sha256(captured.data).hexdigest()}-{sender}"
+    return NewItem(ItemKind.EVENT, sender, event, now.timestamp(), key, starts=captured.starts)
 
 
 def outbox_folder(configuration: Configuration) -> Path:
