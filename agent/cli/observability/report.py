@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -99,7 +99,7 @@ async def event(
             identity, "device_serial hardware_version software_type software_version", "an event"
         )
         info: JSONValue = (
-            {"metrics": _metrics(metrics)} if reason is None else _trace(reason, pc, lr)
+            {"metrics": _metrics(metrics)} if reason is None else _trace_info(reason, pc, lr)
         )
         single: dict[str, JSONValue] = {
             "type": "heartbeat" if reason is None else "trace",
@@ -115,7 +115,7 @@ async def event(
     await queue_and_send(session, items, only_queue=only_queue)
 
 
-def _trace(reason: int, pc: int, lr: int | None) -> dict[str, JSONValue]:
+def _trace_info(reason: int, pc: int, lr: int | None) -> dict[str, JSONValue]:
     return {"reason": reason, "pc": pc, **({} if lr is None else {"lr": lr})}
 
 
@@ -240,7 +240,25 @@ def coredump(
     # Without a key of its own a dump that was taken before is a duplicate.
     key = f"again {uuid.uuid4().hex}" if again else None
     items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, key, meta)]
+    if kind is FileKind.ZEPHYR_COREDUMP and device is not None:
+        items += _trace(path, body, device, again=again)
     return queue_and_send(session, items, only_queue=only_queue)
+
+
+def _trace(path: Path, body: bytes, device: DeviceIdentity, *, again: bool) -> list[NewItem]:
+    """Return the trace of a Zephyr dump, if its header is there: the service reads no such dump."""
+    from agent.console.dump_lines import CapturedDump
+    from agent.console.zephyr_coredump import parse_dump
+    from agent.wiring.forwarding import trace_item
+
+    captured = CapturedDump(bytearray(body), parse_dump(body))
+    if not captured.dump.usable:
+        note(f"{path}: it is sent, but it is not whole: {captured.dump.detail}")
+    if captured.dump.header is None:
+        return []
+    happened = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    item = trace_item(captured, captured.dump.header, device, device.device_serial, happened)
+    return [replace(item, key=None) if again else item]
 
 
 _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the outbox

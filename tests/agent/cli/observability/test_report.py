@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.support.commands.command_line import json_objects as cellagent
-from tests.support.dumps.zephyr_dumps import arch, header
+from tests.support.dumps.zephyr_dumps import arch, header, memory
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]
@@ -119,7 +119,26 @@ async def test_a_zephyr_dump_needs_the_identity_that_it_does_not_hold(offline, t
     assert code == 2
     assert "--hardware-version" in told["error"]["message"]
     code, (told,), _ = await cellagent("report", "coredump", str(path), *IDENTITY, "--queue")
-    assert (code, told["queued"]) == (0, 1)
+    assert (code, told["queued"]) == (0, 2), "the dump, and a trace"
+
+
+@pytest.mark.contract("O5.2", "O5.6")
+async def test_a_zephyr_dump_is_told_as_a_trace_also_where_it_is_not_whole(online, tmp_path):
+    path = tmp_path / "zephyr.bin"
+    whole = header(reason=19) + arch() + memory(0x20000000, bytes(100))
+    for dump, word, traces in (
+        (whole, "", 1),
+        (whole[:90], "it is not whole: it ends inside the header of block M", 2),
+        (whole[:5], "it is not whole: it ends inside the header", 2),
+    ):
+        path.write_bytes(dump)
+        code, _, said = await cellagent("report", "coredump", str(path), *IDENTITY)
+        assert code == 0
+        assert word in said
+        assert bool(word) is (str(path) in said)
+        _, lines, _ = await cellagent("observe", "trace", "list")
+        found = [(each["reason"], each["trace_info"]["pc"]) for each in lines if "reason" in each]
+        assert found == [("Memory Fault", 0x106)] * traces
 
 
 @pytest.mark.contract("O5.2", "O5.6")
@@ -131,10 +150,10 @@ async def test_a_dump_under_wrong_names_is_sent_again_when_asked_to(offline, tmp
     _, (first,), _ = await cellagent(*report)
     _, (second,), told = await cellagent(*report, *right)
     _, (third,), _ = await cellagent(*report, *right, "--again")
-    assert [each["queued"] for each in (first, second, third)] == [1, 0, 1]
+    assert [each["queued"] for each in (first, second, third)] == [2, 0, 2]
     assert "--again" in told
     _, listed, _ = await cellagent("outbox", "list")
-    assert listed[-1]["summary"]["waiting"] == 2
+    assert listed[-1]["summary"]["waiting"] == 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
@@ -142,7 +161,7 @@ async def test_a_dump_whose_name_is_no_utf_8_is_sent_under_its_name_escaped(onli
     path = tmp_path / os.fsdecode(b"crash-\xff\xe9.bin")
     path.write_bytes(header() + arch())
     code, (told,), said = await cellagent("report", "coredump", str(path), *IDENTITY)
-    assert (code, told["delivered"]) == (0, 1)
+    assert (code, told["delivered"]) == (0, 2)
     assert "crash-\\xff\\xe9.bin" in said
     code, (told,), _ = await cellagent("report", "file", "--kind", "bugreport", str(path))
     assert (code, told["uploaded"]) == (0, "crash-\\xff\\xe9.bin")
