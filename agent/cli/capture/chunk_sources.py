@@ -1,11 +1,17 @@
-"""Chunks that commands read: from console text, lines of JSON or stored chunks."""
+"""Chunks and dumps that commands read: from console text, lines of JSON or stored chunks."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import chain
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from agent.cli.framework.saved_text import saved_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.console.dump_lines import CapturedDump
 
 STORED = b"CHNK"
 """Precedes each chunk of a file of stored chunks; then its length in four bytes, big endian."""
@@ -33,19 +39,30 @@ def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
 
     A str stands for a lost chunk and says why it is lost.
     """
+    from agent.console.dump_lines import CapturedDump
+
+    for found in chunks_and_dumps(read_pieces(source)):
+        if not isinstance(found, CapturedDump):
+            yield found
+
+
+def chunks_and_dumps(rest: Iterator[bytes]) -> Iterator[bytes | str | CapturedDump]:
+    """Yield what `read_chunks` does of a file that comes in pieces, and its Zephyr dumps."""
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
+    from agent.console.dump_lines import CapturedDump
     from agent.console.line_classifier import ConsoleReader
     from agent.console.log_line import LogLine
 
     head = b""
-    rest = read_pieces(source)
     while len(head) < len(STORED) and (data := next(rest, b"")):
         head += data
     if head.startswith(STORED):
         yield from _stored(head + b"".join(rest))
         return
     for item in ConsoleReader(max_line=_LONGEST_LINE).read(chain([head], rest)):
-        if isinstance(item, ChunkLine):
+        if isinstance(item, CapturedDump):
+            yield item
+        elif isinstance(item, ChunkLine):
             yield item.chunk
         elif isinstance(item, DamagedChunk):
             yield item.reason
