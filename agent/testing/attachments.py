@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,5 +75,8 @@ def _keep_dumps(out: Path, console: str) -> None:
     from agent.cli.capture.zephyr_dumps import find_dumps
 
     files = DumpFiles(out)
-    for captured in find_dumps([console.encode("utf-8", "backslashreplace")]):
-        files.write(captured)
+    for found in find_dumps([console.encode("utf-8", "backslashreplace")]):
+        if isinstance(found, bytes):
+            files.copy(io.BytesIO(found), usable=True)
+        else:
+            files.write(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -107,21 +108,34 @@ def encode(_session: Session, mtu: int) -> None:
 def coredump(session: Session, source: BinaryIO, out: Path, elf: Path | None) -> None:
     """Write the core dumps of the console text in FILE to OUT, OUT.1, OUT.2 ...
 
-    A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
-    a core dump itself: of Zephyr, of the device SDK, or of Linux.
+    Those of Zephyr, and those of the device SDK, which come in chunks. A dump that is not whole
+    goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be a core dump itself: of
+    Zephyr, of the device SDK, or of Linux.
     """
-    from agent.cli.capture.core_files import describe_core, format_core, seekable
+    from agent.cli.capture.core_files import (
+        describe_core,
+        describe_device_core,
+        format_core,
+        seekable,
+    )
     from agent.cli.capture.dump_files import DumpFiles
     from agent.cli.capture.zephyr_dumps import describe_dump, find_dumps, format_dump
 
     files, source, symbols = DumpFiles(out), seekable(source), _symbols(elf)
-    if (core := describe_core(source, symbols)) is not None:
-        core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
+
+    def keep(core: dict[str, Any], data: BinaryIO) -> None:
+        core["file"] = str(files.copy(data, usable=core["status"] == "complete"))
         _show(session, core, format_core)
+
+    if (core := describe_core(source, symbols)) is not None:
+        keep(core, source)
         if not files.usable:
             raise AgentError("the core dump is not whole", hint=files.advice)
         return
     for captured in find_dumps(read_pieces(source)):
+        if isinstance(captured, bytes):
+            keep(describe_device_core(captured, symbols), io.BytesIO(captured))
+            continue
         path = files.write(captured)
         shown = describe_dump(captured, symbols)
         if path is not None:

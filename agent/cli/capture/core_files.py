@@ -23,7 +23,7 @@ def describe_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any
     source.seek(0)
     refuse_compressed(head, source.name)
     if head.startswith(device_coredump.MAGIC):
-        return _device_core(source.read(), symbols)
+        return describe_device_core(source.read(), symbols)
     if not head.startswith(ELF):
         return None
     if not linux_core.is_core(head):
@@ -49,7 +49,8 @@ def seekable(source: BinaryIO) -> BinaryIO:
     return file
 
 
-def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
+def describe_device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
+    """Return what a core dump of the device SDK says, as far as it can be read."""
     shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
     shown["unknown_tail"] = False
     try:

@@ -66,7 +66,10 @@ class DumpFiles:
         """The hint for a run that found no usable dump."""
         if self.others:
             return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
-        return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
+        return (
+            "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`; that of the "
+            "device SDK comes in chunks, on `mflt export`"
+        )
 
     def copy(self, source: BinaryIO, *, usable: bool) -> Path:
         """Copy a file that is one dump, of any size; return the copy's path. Raises OSError."""

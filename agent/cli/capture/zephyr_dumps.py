@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
     from agent.console.zephyr_threads import ZephyrThread
     from agent.observability.coredumps.symbols import ElfSymbols
+    from agent.observability.ingest.chunk_codec import DamagedMessage, ReassembledMessage
 
 
-def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
-    """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one."""
-    from agent.console.line_classifier import ConsoleReader
+def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump | bytes]:
+    """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one.
+
+    One of the device SDK, which comes in chunks, is yielded as its bytes.
+    """
+    from agent.cli.capture.chunk_sources import chunks_and_dumps
+    from agent.observability.ingest.chunk_codec import Reassembler
 
     source = iter(pieces)
     head = b""
@@ -32,9 +37,24 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
             data += piece
         yield CapturedDump(data, zephyr_coredump.parse_dump(data))
         return
-    for item in ConsoleReader().read(chain([head], source)):
+    messages = Reassembler()
+    for item in chunks_and_dumps(chain([head], source)):
         if isinstance(item, CapturedDump):
             yield item
+        elif isinstance(item, bytes):
+            yield from _device_cores(messages.receive(item))
+
+
+def _device_cores(found: Iterable[ReassembledMessage | DamagedMessage]) -> Iterator[bytes]:
+    from agent.observability.ingest.chunk_codec import ReassembledMessage
+    from agent.observability.ingest.chunks import kind_of, open_message
+
+    for message in found:
+        if isinstance(message, ReassembledMessage) and kind_of(message.data) == "coredump":
+            try:
+                yield open_message(message.data).payload
+            except ValueError:
+                yield message.data  # as it came: what reads it says that it is damaged
 
 
 def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, Any]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import stat
+from base64 import b64encode
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from agent.testing.attachments import _keep_dumps
 from tests.support.commands.user_project import UserProject
+from tests.support.dumps import sdk_bytes
 
 TESTS = """
 import httpx
@@ -95,3 +98,10 @@ def test_of_a_recording_the_report_names_the_file_and_of_one_that_failed_it_has_
     project.run("--junitxml=report.xml", "--cellagent-kit=record", code=1)
     found = properties(project.folder / "report.xml")["test_it"]
     assert "AT+CGMR" in Path(found["cellagent.files"], "session.transcript").read_text()
+
+
+def test_a_core_dump_that_the_kit_printed_in_chunks_is_a_file_too(tmp_path: Path) -> None:
+    core = sdk_bytes.coredump()
+    lines = [f"MC:{b64encode(each).decode()}:" for each in sdk_bytes.chunks(b"\x01" + core, 80)]
+    _keep_dumps(tmp_path / "coredump", "\n".join(lines))
+    assert (tmp_path / "coredump").read_bytes() == core
