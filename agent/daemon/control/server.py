@@ -133,9 +133,11 @@ class ControlServer(RequestServer):
             return await outbox.atransact(lambda store: queries.list_items(store, limit))
         if request.what == "drop":
             ids, everything = request.ids or [], request.everything is True
-            return await outbox.atransact(
+            dropped = await outbox.atransact(
                 lambda store: queries.drop_items(store, ids, parked=parked, everything=everything)
             )
+            self._agent.delivery.wake()  # their trouble is over
+            return dropped
         result = await outbox.atransact(lambda store: queries.retry_items(store, parked=parked))
         self._agent.deliver_now()
         return result

@@ -183,6 +183,9 @@ async def test_the_protocol_is_what_is_recorded(tmp_path: Path) -> None:
             ("outbox", "drop", "--all"),
         ):
             await agent.run(*words)
+        # What failed to be sent is gone, and its trouble with it: at once, not at the next look.
+        gone = agent.until_status(lambda status: status["outbox"]["phase"] == "well")
+        await recorder.unheard(gone)
         await ask(recorder, b'{"do":"watch"}\n')
         await ask(recorder, b'{"do":"dance"}\n')
         await ask(recorder, b"nonsense\n")

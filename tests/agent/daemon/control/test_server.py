@@ -7,24 +7,31 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agent.config.profile import OutboxSettings
 from agent.daemon.control.request_server import Client
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket
+from agent.daemon.outbox_delivery import OutboxDelivery
 from agent.daemon.snapshot import (
     AgentProcess,
     AgentStatus,
     Headline,
     HousekeepingStatus,
     OutboxStatus,
+    Phase,
     State,
 )
 from agent.daemon.status import StatusRegistry
+from agent.errors import Unreachable
+from agent.outbox import Outbox, delivery_loop
+from agent.outbox.items import Item
 from tests.support.commands.running_agent import (
     Served,
     agent_on,
@@ -32,6 +39,7 @@ from tests.support.commands.running_agent import (
     serve,
     write_profile,
 )
+from tests.support.outbox.outboxes import event
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
 
@@ -119,6 +127,45 @@ async def test_what_a_client_asked_for_that_has_gone_meanwhile_is_not_done(tmp_p
     assert asked == ["reload"]
     writer.close()
     await server.stop()
+
+
+async def test_with_what_is_dropped_its_trouble_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delivery_loop, "IDLE_S", 3600.0)  # the next look of its own
+    looks: list[Outbox] = []
+    monkeypatch.setattr(delivery_loop, "collect", looks.append)
+
+    class Away:
+        async def send(self, _items: Sequence[Item]) -> None:
+            raise Unreachable("nothing listens there")
+
+    registry = StatusRegistry()
+    concern = registry.add_concern(OutboxStatus)
+    delivery = OutboxDelivery(tmp_path / "outbox", OutboxSettings(min_free_bytes=0), concern)
+    agent: Any = SimpleNamespace(registry=registry, outbox=delivery.outbox, delivery=delivery)
+    server = ControlServer(agent, ControlSocket(tmp_path / "agent.sock"))
+    await server.start()
+    try:
+        await delivery.outbox.aput([event(1)])
+        await delivery.start(Away())
+        async with asyncio.timeout(8):
+            while concern.phase is not Phase.TROUBLE:
+                await registry.changed()
+            while len(looks) < 2:  # the last one before it waits for the next try
+                await delivery.outbox.atransact(lambda _store: None)
+            for _ in range(3):
+                await delivery.outbox.atransact(lambda _store: None)
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "agent.sock")
+            writer.write(b'{"do":"outbox","what":"drop","everything":true}\n')
+            assert json.loads(await reader.readline())["outbox"] == {"dropped": 1}
+            writer.close()
+            while concern.phase is not Phase.WELL:
+                await registry.changed()
+    finally:
+        await server.stop()
+        await delivery.stop()
+        delivery.close()
 
 
 async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops(tmp_path: Path):
