@@ -1,12 +1,15 @@
 """Where the files of a test are: its recording beside it, the others beside the JUnit report."""
 
 import re
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 TRANSCRIPT = "session.transcript"
+_LONGEST = 200
+"""Bytes of a name; a file system takes 255, with what makes it unique and says what it is."""
 _UNFIT = re.compile(r"[^\w.\[\]=,+-]")
 
 
@@ -30,7 +33,9 @@ def folder_of(item: pytest.Item) -> Path | None:
 def file_name(nodeid: str) -> str:
     """Return a test's id, or the end of it, as the name of a file of its own."""
     # As in URLs: two tests never have one file, though their parameters are AT#XPING and AT%XPING.
-    return _UNFIT.sub(lambda unfit: quote(unfit[0], safe=""), nodeid.replace("::", "."))
+    name = _UNFIT.sub(lambda unfit: quote(unfit[0], safe=""), nodeid.replace("::", "."))
+    begin = name.encode()[:_LONGEST].decode(errors="ignore")
+    return name if name == begin else f"{begin}~{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def clear(folder: Path) -> None:
