@@ -205,7 +205,7 @@ _REPEATED = frozenset({"--relabel", "--replace", "--take-over"})
 """The options of our hints that may be given more than once: what was typed of them stays."""
 
 
-_OF_SEVERAL = {"--all": 0, "--expect": 1}
+_OF_SEVERAL = {"--all": 0, "--expect": 1, "--port": 1}
 """The options that choose or count several kits, with the number of words that follow each."""
 
 

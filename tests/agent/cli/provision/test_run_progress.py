@@ -41,6 +41,27 @@ def test_what_is_allowed_to_one_board_is_not_for_all_that_follow_it_on_its_port(
     assert "--scan" in scanned
 
 
+@pytest.mark.parametrize(
+    ("typed", "whole"),
+    [
+        ("--all --expect 3 --lot 7", "--lot 7 --rekey /a"),
+        ("--expect=3 --all", "--rekey /a"),
+        ("--page --quiet --all", "--quiet --rekey /a"),
+        ("--page :0 --quiet /a", "--quiet /a --rekey"),
+        ("/a --port /b", "/a --rekey"),
+        ("--port=/b /a", "/a --rekey"),
+        ("--port /a /b", "--rekey /a"),
+        ("--lot 7 -- /a /b", "--lot 7 --rekey -- /a"),
+    ],
+)
+def test_what_was_typed_for_all_boards_becomes_a_command_for_this_one(
+    monkeypatch: pytest.MonkeyPatch, typed: str, whole: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed.split()])
+    hint = pasteable_hint("`--rekey` allows it", "", Session(), "/a", {"/b"})
+    assert hint == f"`cellagent provision run {whole}` allows it"
+
+
 def test_what_is_typed_already_of_an_option_that_may_be_repeated_is_not_said_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
