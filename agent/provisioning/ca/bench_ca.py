@@ -36,7 +36,8 @@ def create_ca(
 ) -> tuple[Path, Path]:
     """Write ca.pem and ca.key (0600, PKCS #8, encrypted) into a folder; return both paths.
 
-    Nothing is overwritten. Raises UsageError, AgentError.
+    Nothing is overwritten, and no key is left without its certificate. Raises UsageError,
+    AgentError.
     """
     certificate_file, key_file = folder / "ca.pem", folder / "ca.key"
     _require_free(certificate_file, key_file)
@@ -48,7 +49,11 @@ def create_ca(
     )
     certificate = ca_certificate(key, name, now, life)
     _write(key_file, encrypted)
-    _write(certificate_file, pem_of(certificate).encode("ascii"))
+    try:
+        _write(certificate_file, pem_of(certificate).encode("ascii"))
+    except BaseException:
+        key_file.unlink()
+        raise
     return certificate_file, key_file
 
 

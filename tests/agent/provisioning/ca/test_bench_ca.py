@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pkcs11 import Attribute, ObjectClass
 
 from agent.errors import AgentError, CredentialError, UsageError
+from agent.files.private_files import write_private
+from agent.provisioning.ca import bench_ca
 from agent.provisioning.ca.bench_ca import create_ca, create_ca_on_token
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
@@ -42,6 +44,22 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
     with pytest.raises(UsageError, match="never overwritten"):
         create_ca(tmp_path, "my bench", "x", NOW, LIFE)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(there, "mine")]
+
+
+def test_a_key_whose_certificate_finds_no_room_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next try is refused, and says to use a CA that is none."""
+
+    def written(file: Path, content: bytes) -> None:
+        if file.suffix == ".pem":
+            raise OSError(28, "No space left on device")
+        write_private(file, content)
+
+    monkeypatch.setattr(bench_ca, "write_private", written)
+    with pytest.raises(AgentError, match="No space left"):
+        create_ca(tmp_path, "my bench", "x", NOW, LIFE)
+    assert not list(tmp_path.iterdir())
 
 
 def made_on(token: SoftToken, folder: Path, name: str = "device-ca") -> Path:
