@@ -125,7 +125,6 @@ class AgentCommand(_WholeExample):
             # The reader of our output went away (`| head`): not an error. Caught here, since click
             # itself would make a failure of it.
             discard_output()
-            raise click.exceptions.Exit(0) from None
 
 
 class ProfileCommand(AgentCommand):
@@ -308,8 +307,6 @@ def run_command_line(root: click.Command) -> int:
         root.main(prog_name="cellagent", standalone_mode=False, obj=session)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
         # A question that click asked: it was answered with no, or not at all.
         unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None
