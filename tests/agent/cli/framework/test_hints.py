@@ -122,6 +122,8 @@ def test_blanks_that_divided_a_path_are_seen_by_the_file_that_is_there(
         ("a --take-over", "`--take-over d`", "", "`cellagent a --take-over --take-over d`"),
         ("use pubic", "did you mean 'public'?", "'pubic'", "did you mean `cellagent use public`?"),
         ("a --b=no", "did you mean 'now'?", "no 'no'", "did you mean `cellagent a --b=now`?"),
+        ("a --b=c=no", "did you mean 'c=yes'?", "'c=no'", "did you mean `cellagent a --b=c=yes`?"),
+        ("use zz", "did you mean 'public'?", "'zz'", "did you mean `cellagent use public`?"),
         ("a /no/no", "did you mean 'yes'?", "no here", "did you mean 'yes'?"),
         ("a", "did you mean 'b'?", "nothing typed", "did you mean 'b'?"),
         (
