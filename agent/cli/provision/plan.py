@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @agent_command("cellagent provision plan --all --expect 16")
 @bench_options.take_options
 async def command(session: Session, **values: object) -> int:
-    """Show the steps that each board still needs; nothing is written to it."""
+    """Show the steps that each board still needs; nothing is written to it.
+
+    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT; without one,
+    it is the kit of the profile.
+    """
     from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import plan_boards, require_count
 
