@@ -124,7 +124,7 @@ def use(session: Session, name: str) -> None:
 @command.command(epilog="Example: cellagent config unset kit.port")
 @click.argument("key", shell_complete=complete_key)
 def unset(session: Session, key: str) -> None:
-    """Remove a value, or a secret, of the profile from its file: what is below it holds again."""
+    """Remove a value, or a secret, from the file: the built-in value or the default holds again."""
     from agent.config.load import profile_name
     from agent.config.secrets import SECRETS
     from agent.config.write import drop_secret, unset_value
