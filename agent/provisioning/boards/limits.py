@@ -18,7 +18,7 @@ _SIM_MODES = LTE_MODES | {
     FunctionalMode.FLIGHT_REGISTERED_UICC_ON,
 }
 _MEND = "mend that, or change provisioning.limits in the profile"
-_TURN_ON = "turn the radio on (`cellagent modem on --port PORT`), then run again"
+_TURN_ON = "turn the radio on (`cellagent modem on`), then run again"
 _WAIT = "wait until the modem has found a cell (`cellagent modem signal`), then run again"
 
 

@@ -48,7 +48,7 @@ class ModuleSteps(ServiceSteps, frozen=True):
         except NotFound as error:
             registered = self.ledger.state is RunState.REGISTERED
             if registered or self.goal.registration is RegistrationMethod.NONE:
-                error.hint = "without `--registration none`, the module's token onboards it"
+                error.hint = "`--registration onboard` has the module's own token onboard it"
                 raise
             # Deleted since an earlier run: onboarded again, once.
             await self.register()

@@ -31,7 +31,7 @@ def require_fitting(goal: Goal) -> None:
         raise UsageError(
             "a project takes a board by its certificate, and the goal has none",
             hint="`cellagent config set provisioning.device_ca_file FILE` names the CA that signs "
-            "it; or --registration attestation",
+            "it; or `--registration attestation`",
         )
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent.daemon.status import pasteable
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.limits import Limit, Quantity, judge
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -100,7 +101,8 @@ async def test_what_needs_the_radio_is_refused_where_that_is_off_and_told_how_to
         assert kit.asked == [Quantity.SUPPLY, Quantity.TEMPERATURE]
     assert f"RSRP cannot be read in functional mode {mode}, and the limit is" in judged.refusal
     assert f"SIM cannot be read in functional mode {mode}" in judged.refusal
-    assert "cellagent modem on" in judged.hint
+    pasted = pasteable(judged.hint, "", "/dev/ttyACM0")
+    assert "`cellagent modem on --port /dev/ttyACM0`" in pasted
 
 
 @given(value=st.integers(-200, 9000), least=st.integers(-200, 9000), most=st.integers(-200, 9000))

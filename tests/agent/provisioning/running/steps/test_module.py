@@ -103,6 +103,17 @@ async def test_no_token_is_made_without_a_time_and_none_is_kept(
     assert_no_token_in(tmp_path)
 
 
+async def test_a_module_that_no_token_may_onboard_is_told_what_does(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    goal = replace(GOAL, registration=RegistrationMethod.NONE)
+    async with station_of(standin, tmp_path, goal) as station:
+        outcome = await run_module(station, MixedTray(tmp_path))
+    assert (outcome.outcome, outcome.step) == ("failed", "proof")
+    # In backticks an option is one to be added: the hint becomes the command with it.
+    assert outcome.hint.startswith("`--registration onboard` has")
+
+
 class KilledRegistrar(Registrar):
     """The process dies before the token is sent, or after it was taken."""
 
