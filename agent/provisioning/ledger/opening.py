@@ -136,7 +136,7 @@ def _opened(
         else:
             if writes:
                 before_change()
-            database = SqliteDatabase(Path(address), writes=writes)
+            database = SqliteDatabase(Path(address).expanduser(), writes=writes)
         try:
             yield database, named
         except BaseException:

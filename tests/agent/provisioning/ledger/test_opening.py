@@ -40,6 +40,20 @@ def test_a_ledger_is_new_once_and_that_is_told(tmp_path: Path) -> None:
     assert told == [path]
 
 
+def test_a_ledger_below_the_home_is_the_same_one_from_every_folder(
+    tmp_path: Path, private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder called ~ of each folder, it was a new one for each that knew no key."""
+    told: list[str] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        open_ledger("~/bench/ledger.sqlite", "one", on_new=told.append).close()
+    assert told == ["~/bench/ledger.sqlite"]
+    assert (private_home / "bench" / "ledger.sqlite").is_file()
+    assert not [*tmp_path.glob("*/*")]
+
+
 def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
