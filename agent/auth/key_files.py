@@ -15,6 +15,7 @@ from agent.auth.credential import Credential
 from agent.auth.token_lifetime import LIFE_S, CachedToken, DeviceToken
 from agent.call import Call, Scheme
 from agent.errors import ConfigError, CredentialError, CredentialMissing
+from agent.files.paths import named_path
 from agent.files.private_files import read_private
 
 RSA_ADVICE = (
@@ -36,7 +37,7 @@ class DeviceKey(DeviceToken):
                 "kit.device_id is not set: a token made with credentials.device_key_file has to "
                 "name the device"
             )
-        self._path = Path(path).expanduser()
+        self._path = named_path(path)
         self._device_id = device_id
         self._now = now
         self.refused = {
@@ -72,7 +73,7 @@ class ServiceKeys(Credential):
             raise ConfigError(
                 "account.team_id is not set: a token made with a service key names the team"
             )
-        self._files = {service: Path(path).expanduser() for service, path in files.items()}
+        self._files = {service: named_path(path) for service, path in files.items()}
         self._team_id = team_id
         shown = ", ".join(f"{service}: {path}" for service, path in self._files.items())
         self.refused = dict.fromkeys(

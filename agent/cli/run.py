@@ -8,7 +8,6 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,7 @@ from agent.cli.framework.session import Session
 from agent.cli.framework.signals import HANG_UP, handle_signals
 from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
 from agent.errors import AgentError, with_hint
+from agent.files.paths import named_path
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class _PageBeside:
 def _content(settings: PageSettings) -> bytes:
     """Return what is in the certificate file: a new one may have the name of the old one."""
     try:
-        return Path(settings.certificate_file).expanduser().read_bytes()
+        return named_path(settings.certificate_file).read_bytes()
     except OSError:  # told when it is used
         return b""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from agent.errors import ConfigError, RefusedByRule
+from agent.files.paths import named_path
 from agent.files.private_files import read_plain
 from at.protocol.errors import ParseError
 from at.tokens.key_formats import load_public_keys
@@ -63,7 +64,7 @@ def load_identity_keys(named: str) -> IdentityKeys:
     """
     if not named:
         return IdentityKeys()
-    path = Path(named).expanduser()
+    path = named_path(named)
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if each.suffix.lower() in {".pem", ".der"})
     else:

@@ -14,7 +14,7 @@ from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError, RefusedByRule, UsageError
-from agent.files.paths import config_file, secrets_file
+from agent.files.paths import config_file, named_path, secrets_file
 from agent.files.private_files import read_plain, write_private
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
@@ -139,10 +139,7 @@ def _require_no_secret(key: str, name: str) -> None:
 
 
 def _require_file_with(mark: str, path: str, key: str, wrong: str) -> None:
-    try:
-        file = Path(path).expanduser()
-    except RuntimeError as error:
-        raise ConfigError(f"{key}: {wrong}: {error}") from error
+    file = named_path(path)
     content = read_plain(file, key)
     if mark.encode() not in content:
         raise ConfigError(

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
+def named_path(text: str | Path) -> Path:
+    """Return the path that a person wrote; ~ is the home, where one is known."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own raises where none is
+
+
 def config_file(environ: Mapping[str, str] | None = None) -> Path:
     """Return the path of the configuration file; it need not exist."""
     environ = os.environ if environ is None else environ
     if chosen := environ.get("CELLAGENT_CONFIG"):
-        path = Path(chosen).expanduser()
+        path = named_path(chosen)
         return path / "config.toml" if path.is_dir() else path
     return _of_this_user("XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
@@ -24,7 +29,7 @@ def state_dir(environ: Mapping[str, str] | None = None) -> Path:
     """Return the folder for state; it need not exist."""
     environ = os.environ if environ is None else environ
     if chosen := environ.get("CELLAGENT_STATE_DIR"):
-        return Path(chosen).expanduser()
+        return named_path(chosen)
     return _of_this_user("XDG_STATE_HOME", "~/.local/state")
 
 
@@ -39,5 +44,4 @@ def _of_this_user(variable: str, elsewhere: str) -> Path:
         folder = named
     else:
         folder = "~/Library/Application Support" if sys.platform == "darwin" else elsewhere
-    # Not Path's own, which raises for a user without a home.
-    return Path(os.path.expanduser(folder), "cellagent")  # noqa: PTH111
+    return named_path(folder) / "cellagent"

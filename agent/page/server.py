@@ -35,6 +35,7 @@ from agent.config.profile import PageSettings
 from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.control.socket import control_socket_of
 from agent.errors import ConfigError, RefusedByRule, UsageError
+from agent.files.paths import named_path
 from agent.page.access import Guard, Links, signing_key
 from agent.page.feed import AgentFeed
 from agent.page.markup import tag
@@ -306,9 +307,7 @@ class _Server(uvicorn.Server):
 
 
 def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
-    certificate = (
-        Path(settings.certificate_file).expanduser() if settings.certificate_file else None
-    )
+    certificate = named_path(settings.certificate_file) if settings.certificate_file else None
     return uvicorn.Config(
         app,
         log_config=None,
@@ -357,7 +356,7 @@ def require_certificate(settings: PageSettings) -> None:
         return
     _certificate_names(settings)
     try:
-        path = Path(settings.certificate_file).expanduser()
+        path = named_path(settings.certificate_file)
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path)
     except OSError as error:  # of TLS, too
         raise ConfigError(
@@ -372,7 +371,7 @@ def _certificate_names(settings: PageSettings) -> list[str]:
         return []
     from cryptography import x509
 
-    path = Path(settings.certificate_file).expanduser()
+    path = named_path(settings.certificate_file)
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -6,13 +6,13 @@ one: the next run, or the next round of this one, gives what is left.
 
 import asyncio
 import json
+import os
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 from msgspec import Struct
@@ -47,7 +47,7 @@ def runnable(words: Sequence[str], named_by: str) -> tuple[str, ...]:
     """Return a command whose program was found. Raises UsageError, with the option or the key."""
     if not words:
         raise UsageError(f"{named_by} is empty", hint="write a program and its arguments")
-    program = str(Path(words[0]).expanduser()) if words[0].startswith("~") else words[0]
+    program = os.path.expanduser(words[0])  # noqa: PTH111 - a name to look up in PATH stays one
     if shutil.which(program) is None:
         raise UsageError(
             f"{named_by}: there is no program {words[0]!r} that could be run",

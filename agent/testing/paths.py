@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from agent.files.paths import named_path
+
 TRANSCRIPT = "session.transcript"
 _LONGEST = 200
 """Bytes of a name; a file system takes 255, with what makes it unique and says what it is."""
@@ -27,7 +29,7 @@ def folder_of(item: pytest.Item) -> Path | None:
     report = getattr(item.config.option, "xmlpath", None)
     if not report:
         return None
-    return Path(report).expanduser().absolute().with_suffix(".files") / file_name(item.nodeid)
+    return named_path(report).absolute().with_suffix(".files") / file_name(item.nodeid)
 
 
 def file_name(nodeid: str) -> str:

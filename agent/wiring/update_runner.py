@@ -14,6 +14,7 @@ from agent.config import Configuration, Profile
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError
 from agent.extras import require
+from agent.files.paths import named_path
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
@@ -107,7 +108,7 @@ def trust_of(profile: Profile) -> TrustPolicy:
         require=levels.get(fota.require),
         allow_downgrade=fota.allow_downgrade,
         digests=tuple(digest.lower() for digest in fota.digests),
-        key=load_public_key(Path(key_file).expanduser()) if key_file else None,
+        key=load_public_key(named_path(key_file)) if key_file else None,
     )
 
 

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +22,7 @@ from agent.cli.framework.session import Session, modem_on
 from agent.config.pkcs11_uri import is_pkcs11
 from agent.errors import AgentError, UsageError
 from agent.extras import require
+from agent.files.paths import named_path
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
@@ -137,7 +137,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     ca_ends = None
     if certificate is CertificateSource.OPERATOR_CA:
         _require_ca_named(profile)
-        ca_ends = ends_before(Path(profile.device_ca_file).expanduser(), datetime.now(UTC), life)
+        ca_ends = ends_before(named_path(profile.device_ca_file), datetime.now(UTC), life)
     origin = KeyOrigin.HOST if given.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
         note("keys made on this host can be copied from it; a modem's own key cannot")
@@ -383,7 +383,7 @@ def _ca_chain(file: str) -> str:
 
     if not file:
         return ""
-    path = Path(file).expanduser()
+    path = named_path(file)
     # The modem's digest is over the exact bytes: with line ends of one kind, a chain that an
     # editor or a checkout on Windows saved is the same one.
     chain = read_plain(path, "the CA chain").replace(b"\r\n", b"\n")

@@ -12,6 +12,7 @@ from agent.cli.provision.operator_ca import asking_pin, new_passphrase
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.errors import UsageError
 from agent.extras import require
+from agent.files.paths import named_path
 
 _LONGEST_NAME = 64  # RFC 5280, ub-common-name
 _OPENSC = "/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so"
@@ -39,7 +40,7 @@ def create(session: Session, folder: Path, name: str, days: int, uri: str | None
     if not 0 < len(name) <= _LONGEST_NAME:
         raise UsageError(f"--name: write 1 to {_LONGEST_NAME} characters")
     now, life = datetime.now(UTC), timedelta(days=days)
-    where = folder.expanduser().absolute()
+    where = named_path(folder).absolute()
     if uri is None:
         passphrase = new_passphrase(session.configuration)
         certificate, file = create_ca(where, name, passphrase, now, life)

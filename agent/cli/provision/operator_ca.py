@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import note
@@ -13,6 +12,7 @@ from agent.cli.framework.silent_terminal import typed_secret
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialMissing, UsageError
+from agent.files.paths import named_path
 from agent.files.private_files import read_private
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CertificateSource, Goal
@@ -32,12 +32,12 @@ def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | Non
     if goal.certificate is not CertificateSource.OPERATOR_CA:
         return None
     profile = configuration.profile.provisioning
-    file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
+    file, key = named_path(profile.device_ca_file), profile.device_ca_key_file
     if is_pkcs11(key):
         uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
         authority = DeviceCa.on_token(file, uri, asking_pin(configuration, uri))
     else:
-        authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
+        authority = DeviceCa.load(file, named_path(key), partial(_passphrase, configuration))
     now = datetime.now(UTC)
     authority.require_valid(now)
     if shortened := authority.shortens(now, goal.certificate_life):
@@ -83,7 +83,7 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
         origin = configuration.secrets.origin("device_ca_pin")
         return Pin(stored, f"from {origin.where if origin else 'the secrets'}")
     if pin_file:
-        path = Path(pin_file).expanduser()
+        path = named_path(pin_file)
         pin = read_private(path, "pin-source").rstrip("\r\n")
         if not pin:
             raise ConfigError(f"pin-source: {path} is empty")

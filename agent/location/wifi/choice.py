@@ -2,10 +2,10 @@
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
+from agent.files.paths import named_path
 from agent.location.module import ModuleWifi, is_module
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
@@ -43,7 +43,7 @@ def wifi_source(
     if kit and kit.port.startswith(_VIRTUAL):
         companion_port = companion_port or _VIRTUAL
     if word.startswith("file:"):
-        return WifiFile(Path(word.removeprefix("file:")).expanduser())
+        return WifiFile(named_path(word.removeprefix("file:")))
     if word == "companion" and not companion_port:
         raise UsageError(
             "Wi-Fi is to come from a companion, and its port is not set",

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from pkcs11 import exceptions as refusals
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 
 from agent.errors import CredentialError, UsageError
+from agent.files.paths import named_path
 from agent.provisioning.ca import token_keys
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _silence(token: pkcs11.Token) -> str:
 
 
 def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
-    path = Path(uri.module_path).expanduser()
+    path = named_path(uri.module_path)
     # A bare name would be looked for in the folders of the system's libraries.
     if not path.is_absolute() or not path.is_file():
         raise UsageError(

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agent.errors import AgentError
 from agent.extras import require
+from agent.files.paths import named_path
 from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
@@ -136,7 +137,7 @@ def _opened(
         else:
             if writes:
                 before_change()
-            database = SqliteDatabase(Path(address).expanduser(), writes=writes)
+            database = SqliteDatabase(named_path(address), writes=writes)
         try:
             yield database, named
         except BaseException:

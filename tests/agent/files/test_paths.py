@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
-from agent.files.paths import config_file, state_dir
+from agent.files.paths import config_file, named_path, state_dir
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,12 @@ def test_the_folders_are_those_of_the_system(
     monkeypatch.setattr(sys, "platform", platform)
     assert str(config_file()) == f"{config}/config.toml"
     assert str(state_dir()) == state
+
+
+def test_a_home_that_nobody_has_is_a_name_as_any_other(private_home: Path) -> None:
+    """Of a service without a home, or mistyped: what opens the file says that it is not there."""
+    nobody = "~nobody-of-this-name/x"
+    assert named_path("~/x") == private_home / "x"
+    assert named_path(nobody) == Path(nobody)
+    assert state_dir({"CELLAGENT_STATE_DIR": nobody}) == Path(nobody)
+    assert config_file({"CELLAGENT_CONFIG": nobody}) == Path(nobody)
