@@ -40,6 +40,8 @@ from at.protocol.errors import LinkLost
         ("modem why --log kit.log", "did you mean `cellagent modem why kit.log`?"),
         ("modem why --log=kit.log", "did you mean `cellagent modem why kit.log`?"),
         ("modem check --options", "it has: --json, --profile, --port, --verbose"),
+        ("modem check --port", "as in `cellagent modem check --port /dev/ttyACM0`"),
+        ("modem check --verbose=3", "as in `cellagent modem check --port /dev/ttyACM0`"),
         ("modem check --point x", "it has: --json, --profile, --port, --verbose"),
         ("modem at --port a --port b AT", "`cellagent modem at AT --port a`"),
         ("provision status --limit 0", "as in `cellagent provision status --outcome failed`"),
