@@ -86,6 +86,7 @@ class BenchView:
                 console=console,
                 get_renderable=partial(self._table, console),
                 refresh_per_second=_REFRESHES_PER_S,
+                redirect_stdout=False,  # nothing is said there but to a file or a pipe
             )
             self._live.start()
         for handler in logging.getLogger().handlers:

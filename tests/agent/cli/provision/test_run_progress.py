@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import shlex
 import sys
 
@@ -80,3 +82,34 @@ def test_a_board_that_still_waits_at_the_end_was_found(capsys: pytest.CaptureFix
     tray.look(plugged(place("A1")))
     assert view.summary() == 3
     assert capsys.readouterr().err == "no board was begun\n"
+
+
+class Terminal(io.StringIO):
+    """What a person reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own have files
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    return shown
+
+
+def test_a_result_is_in_the_file_that_was_named_also_where_a_table_is_drawn(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`provision run ... > tray.txt` at a terminal left the file empty."""
+    monkeypatch.setattr(sys, "stdout", file := io.StringIO())
+    tray = Tray()
+    [slot] = tray.look(plugged(place("A1")))
+    with BenchView(Session(), tray) as view:
+        view.end(ended("refused", "mend it"), slot)
+    assert "A1" in file.getvalue()
+    assert "refused" in file.getvalue()
+    assert "  try: mend it\n" in file.getvalue()
+    assert "slot" in terminal.getvalue()
