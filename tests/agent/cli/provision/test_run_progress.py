@@ -91,8 +91,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def shown_on(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own have files
@@ -101,9 +100,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_a_result_is_in_the_file_that_was_named_also_where_a_table_is_drawn(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`provision run ... > tray.txt` at a terminal left the file empty."""
+    terminal = shown_on(monkeypatch)
     monkeypatch.setattr(sys, "stdout", file := io.StringIO())
     tray = Tray()
     [slot] = tray.look(plugged(place("A1")))
