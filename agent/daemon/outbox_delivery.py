@@ -35,9 +35,8 @@ class OutboxDelivery:
         """Open the outbox. Raises OutboxHeld while another process has it, AgentError."""
         self.outbox = Outbox(folder, limits)
         self._concern = concern
-        self._schedule = (
-            Schedule()
-        )  # outlives each delivery: who replaces a key did not mend it yet
+        # It outlives each delivery: who replaces a key did not mend it yet.
+        self._schedule = Schedule()
         self._delivery: Delivery
         self._delivering: asyncio.Task[None] | None = None
         self._full_since: datetime | None = None  # as far as anybody looked
