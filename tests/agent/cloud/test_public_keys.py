@@ -72,7 +72,7 @@ def key_file(tmp_path: Path) -> Path:
 
 
 def public_pem(path: Path) -> str:
-    public = signing_key(path).public_key()
+    public = signing_key(path, of_another_kind="").public_key()
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     return public.public_bytes(encoding, form).decode()
 
