@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from msgspec.structs import replace
 
@@ -87,8 +87,10 @@ class BenchView:
                 get_renderable=partial(self._table, console),
                 refresh_per_second=_REFRESHES_PER_S,
                 redirect_stdout=False,  # nothing is said there but to a file or a pipe
+                redirect_stderr=False,
             )
             self._live.start()
+            sys.stderr = cast("TextIO", _AboveTheTable(console, sys.stderr))
         for handler in logging.getLogger().handlers:
             handler.addFilter(self._once)
             if isinstance(handler, logging.StreamHandler):
@@ -99,6 +101,7 @@ class BenchView:
         if self._live is not None:
             self._over = True  # what stays on the screen may be longer than it
             self._live.stop()
+            sys.stderr = self._terminal
         for handler in logging.getLogger().handlers:
             handler.removeFilter(self._once)
             if isinstance(handler, logging.StreamHandler):
@@ -222,6 +225,30 @@ class BenchView:
             port = end.location.port
             others = {slot.location.port for slot in self._tray.slots.values()} - {"", port}
         return pasteable_hint(end.hint, end.reason, self._session, port, others)
+
+
+class _AboveTheTable:
+    """A stream whose lines stand above a live table; a long one is broken by the terminal alone.
+
+    rich's own breaks it between its words: one command would be pasted as two.
+    """
+
+    def __init__(self, console: Console, terminal: TextIO) -> None:
+        self._console = console
+        self._terminal = terminal
+        self._begun = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._terminal, name)
+
+    def write(self, text: str) -> int:
+        """Show the lines that end in a text; what is begun waits for its end."""
+        from rich.segment import Segment, Segments
+
+        lines, end, self._begun = (self._begun + text).rpartition("\n")
+        if end:
+            self._console.print(Segments([Segment(lines + end)]), crop=False)
+        return len(text)
 
 
 class _OncePerRun(logging.Filter):

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from agent.cli.framework.command import note
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.provision.run_progress import BenchView, next_step
@@ -113,3 +114,21 @@ def test_a_result_is_in_the_file_that_was_named_also_where_a_table_is_drawn(
     assert "refused" in file.getvalue()
     assert "  try: mend it\n" in file.getvalue()
     assert "slot" in terminal.getvalue()
+
+
+def test_a_command_above_the_table_is_broken_by_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = shown_on(monkeypatch)
+    command = f"`cellagent provision run /tmp/kit {' '.join(['--replace 1:2'] * 9)}`"
+    tray = Tray()
+    tray.look(plugged(place("A1")))
+    with BenchView(Session(), tray, watches=True):
+        note(f"try: {command} allows it")
+        sys.stderr.write("half")
+        sys.stderr.write(" a line\n")
+    assert sys.stderr is terminal
+    shown = terminal.getvalue()
+    assert f"{command}\n" in shown
+    assert "half a line\n" in shown
+    assert "A1" in shown[shown.index("half a line") :], "the table stands below"
