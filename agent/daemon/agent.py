@@ -131,10 +131,6 @@ class Agent:
         """The agent's outbox; no other process has it meanwhile."""
         return self.delivery.outbox
 
-    def deliver_now(self) -> None:
-        """Deliver at once what waits for its next try."""
-        self.delivery.try_now()
-
     async def status(self) -> AgentStatus:
         """Return what `status --json` prints; it changes as the agent goes on."""
         now = self.registry.now()
@@ -329,7 +325,7 @@ class Agent:
                     logging.WARNING,
                     f"the clock of this host was set by {stepped:+.0f} s (or it slept)",
                 )
-                self.deliver_now()
+                self.delivery.try_now()
                 for concern in self.registry.concerns:
                     concern.wake.set()
 

@@ -16,10 +16,11 @@ from agent.daemon.control.request_server import Client, RequestServer
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.link import hold, lease
+from agent.daemon.outbox_delivery import OutboxDelivery
 from agent.daemon.recent import RecentMoments
 from agent.daemon.snapshot import AgentStatus
 from agent.daemon.status import StatusRegistry
-from agent.outbox import Outbox, queries
+from agent.outbox import queries
 from agent.tasks import first_of, wait_for_event
 
 _POLL_S = 1.0  # the longest between two states for `watch`: the outbox signals no change
@@ -34,13 +35,7 @@ class Controlled(Protocol):
     """The part of the agent that requests may use."""
 
     registry: StatusRegistry
-
-    @property
-    def outbox(self) -> Outbox:
-        """The agent's outbox."""
-
-    def deliver_now(self) -> None:
-        """Deliver at once what waits for its next try."""
+    delivery: OutboxDelivery
 
     async def status(self) -> AgentStatus:
         """Return what `status --json` prints; it changes as the agent goes on."""
@@ -127,7 +122,7 @@ class ControlServer(RequestServer):
 
     async def _query_outbox(self, request: protocol.OutboxRequest) -> queries.Result:
         """List, drop or flush for a command that cannot open the outbox itself."""
-        outbox, parked = self._agent.outbox, request.parked is True
+        outbox, parked = self._agent.delivery.outbox, request.parked is True
         if request.what == "list":
             limit = _MOST_LISTED if request.limit is None else request.limit
             return await outbox.atransact(lambda store: queries.list_items(store, limit))
@@ -139,7 +134,7 @@ class ControlServer(RequestServer):
             self._agent.delivery.wake()  # their trouble is over
             return dropped
         result = await outbox.atransact(lambda store: queries.retry_items(store, parked=parked))
-        self._agent.deliver_now()
+        self._agent.delivery.try_now()
         return result
 
 

@@ -143,7 +143,7 @@ async def test_with_what_is_dropped_its_trouble_ends_at_once(
     registry = StatusRegistry()
     concern = registry.add_concern(OutboxStatus)
     delivery = OutboxDelivery(tmp_path / "outbox", OutboxSettings(min_free_bytes=0), concern)
-    agent: Any = SimpleNamespace(registry=registry, outbox=delivery.outbox, delivery=delivery)
+    agent: Any = SimpleNamespace(registry=registry, delivery=delivery)
     server = ControlServer(agent, ControlSocket(tmp_path / "agent.sock"))
     await server.start()
     try:
