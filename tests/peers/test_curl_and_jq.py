@@ -230,7 +230,7 @@ async def test_what_curl_trusts_is_trusted_and_nothing_else(
             process = await asyncio.create_subprocess_exec(
                 *("curl", "--silent", "--noproxy", "*", "--output", "/dev/null", *own, url)
             )
-            transport, trusted = HttpTransport(ca_file=str(ca) if ca else None), False
+            transport, trusted = HttpTransport(ca_file=str(ca) if ca else ""), False
             with contextlib.suppress(Untrusted):
                 answer = await transport.exchange("GET", url, headers={}, max_bytes=1_000_000)
                 trusted = answer.status == 200
