@@ -91,7 +91,8 @@ def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: ServedCloud) -> Non
     (artifact,) = release["artifacts"]
     assert httpx.get(artifact["url"], trust_env=False).content == image
     deployment = ["deploy-release", "--release-version", "1.2.3", "--cohort", "default"]
-    cloud.run(cloud.token, *deployment)
+    said = cloud.run(cloud.token, *deployment)
+    assert "/software/modem-app/versions/1.2.3" in said  # it asked whether there is this version
     query = {
         "device_serial": "kit-1", "hardware_version": "nrf9161dk", "software_type": "modem-app",
     }  # fmt: skip

@@ -22,6 +22,7 @@ from agent.standin.observability.resources import (
     device_polling,
     organizations,
     processing_log,
+    software,
 )
 from agent.standin.state import Cloud
 
@@ -50,8 +51,9 @@ _ITSELF = declare(
 
 def every_operation() -> list[ServedOperation]:
     """Return all operations of this half, those whose path has fewer variables first."""
-    parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    operations = [served for part in parts for served in part.OPERATIONS]
+    of_devices = (push, device_polling, file_storage)
+    of_users = (organizations, crud, uploads, processing_log, software)
+    operations = [served for part in (*of_devices, *of_users) for served in part.OPERATIONS]
     return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 
