@@ -64,7 +64,7 @@ class AgentFeed:
         if self.lost_at is None or self.trouble != str(error):
             self.lost_at, self.trouble = self.lost_at or self.now(), str(error)
             if self.status is not None:
-                self.status = _unheard(self.status)
+                self.status = _unheard(self.status, self.lost_at)
             self.notify_changed()
 
     def notify_changed(self) -> None:
@@ -73,7 +73,11 @@ class AgentFeed:
         self.next_change = asyncio.Event()
 
 
-def _unheard(status: AgentStatus) -> AgentStatus:
-    """Return a status whose values are kept, and of which no state is known any more."""
-    kits = [msgspec.structs.replace(kit, state=State.UNKNOWN) for kit in status.kits]
-    return msgspec.structs.replace(status, kits=kits)
+def _unheard(status: AgentStatus, at: datetime) -> AgentStatus:
+    """Return a status whose values are kept, and of which no state is known any more since `at`."""
+    changed = msgspec.structs.replace
+    kits = [
+        changed(kit, state=State.UNKNOWN, concerns=[changed(one, since=at) for one in kit.concerns])
+        for kit in status.kits
+    ]
+    return changed(status, kits=kits)
