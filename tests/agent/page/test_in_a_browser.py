@@ -240,6 +240,27 @@ async def test_64_kits_that_change_all_the_time_are_shown_as_they_are_and_leave_
         await looked(no_more_than, before)
 
 
+async def test_a_long_name_has_room_in_a_row_on_a_phone(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    name = "greenhouse-north-row-17-gateway"
+    agent.tell(status(kit(name, state=State.ATTENTION)))
+
+    def lines(page: ServedPage) -> float:
+        enter(driver, page, "/kits?density=rows")
+        until_text(driver, name)
+        resize(driver, 360)
+        of_name = "getComputedStyle(document.querySelector('.row .name'))"
+        return float(
+            driver.execute_script(
+                f"return parseFloat({of_name}.height) / parseFloat({of_name}.lineHeight)"
+            )
+        )
+
+    async with page_of(tmp_path) as page:
+        assert await looked(lines, page) < 3
+
+
 async def test_two_browsers_see_a_change_and_the_agent_end_and_come_back(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver
 ) -> None:
