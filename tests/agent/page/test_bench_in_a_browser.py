@@ -21,6 +21,7 @@ from tests.support.page.browsers import (
     assert_nothing_moves,
     assert_nothing_wider,
     complaints,
+    enter,
     first_paint,
     needs_axe,
     needs_chromium,
@@ -30,11 +31,14 @@ from tests.support.page.browsers import (
     until_text,
     violations,
 )
-from tests.support.page.page_agent import page_of
+from tests.support.page.page_agent import FakeAgent, page_of
 from tests.support.page.page_bench import FAILED, bench_of, end, morning, place, plug, record
 
 NOW = datetime(2026, 11, 22, 6, 10, 2, tzinfo=UTC)
 HOSTILE = "=cmd()<script>document.title='owned'</script>\x1b[31m"
+CUT_OFF = """return [...document.querySelectorAll('main *')].filter((each) =>
+  getComputedStyle(each).overflowY === 'auto' && each.scrollHeight > each.clientHeight
+).map((each) => each.className)"""
 ENDED = {name: value for name, value in FAILED.items() if name != "hint"}
 
 
@@ -199,6 +203,28 @@ def eight_by_eight() -> RunningBench:
         end(running, each, **(FAILED if each.usb_place == "1-2.2" else {}))
     running.bench.begin(places[60])
     return running
+
+
+@needs_chromium
+async def test_paper_has_all_that_a_screen_scrolls_to(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    for number in range(40):
+        record(tmp_path, datetime.now(UTC), **ENDED)
+        agent.print(f"line {number}")
+
+    def look(page: ServedPage) -> None:
+        for path, words in (("/report", "The newest 40 runs"), ("/kits/lift-4", "line 39")):
+            enter(driver, page, path)
+            until_text(driver, words)
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+            resize(driver, 720)
+            assert driver.execute_script(CUT_OFF) == [], path
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= 720
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+    async with page_of(tmp_path, running=morning()) as page:
+        await asyncio.to_thread(look, page)
 
 
 @needs_chromium
