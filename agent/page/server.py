@@ -56,7 +56,7 @@ ORDER_S = 10.0
 _MOST_CONNECTIONS = 128
 _STOP_S = 1
 Word = Annotated[str, msgspec.Meta(max_length=256)]
-_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {".css": "text/css", ".csv": "text/csv", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class Difference(msgspec.Struct, omit_defaults=True):
@@ -248,7 +248,7 @@ class _Page:
         try:
             if (file := await self._views.file(path, query)) is not None:
                 kind = _TYPES.get(Path(path).suffix, "text/plain")
-                kept = {"Content-Disposition": "attachment"}
+                kept = {"Content-Disposition": f"attachment; filename*=UTF-8''{_file_name(path)}"}
                 return Response(file, media_type=f"{kind}; charset=utf-8", headers=kept)
             view = await self._views.first_view(path, query)
         except Unknown as error:
@@ -287,6 +287,12 @@ class _Page:
             yield b"data: " + msgspec.json.encode(found) + b"\n\n"
             await wait_for_event(change, CLOCK_S)
             await asyncio.sleep(PUSH_S)
+
+
+def _file_name(path: str) -> str:
+    """Return the name of a download as RFC 8187 writes it; a kit's file begins with its name."""
+    of, _, name = path.lstrip("/").partition("/")[2].rpartition("/")
+    return quote(f"{of}-{name}" if of else name, safe="")
 
 
 async def _static(request: Request) -> Response:

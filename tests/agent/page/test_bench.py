@@ -290,6 +290,8 @@ async def test_a_file_of_runs_waits_for_the_ledger_and_is_none_where_that_cannot
             await client.get(page.link())
             answer = await client.get("/report/runs.csv?period=all")
             assert answer.status_code == code
+            saved_as = answer.headers.get("content-disposition", "").rpartition("''")[2]
+            assert saved_as == ("runs.csv" if code == 200 else "")
             assert holds in answer.text
             assert holds in (await client.get("/report?period=all")).text
             for quiet in ("/report", "/report?period=today"):

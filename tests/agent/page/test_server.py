@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -227,13 +228,14 @@ async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
         assert f'href="{address}"' in text
         assert f"<h1>{called}</h1>" in (await browser.get(address)).text
         for name, kind, begins in (
-            ("signal.csv", "text/plain", "at,"),
+            ("signal.csv", "text/csv", "at,"),
             ("signal.svg", "image/svg+xml", "<svg"),
             ("console.txt", "text/plain", ""),
         ):
             answer = await browser.get(f"{address}/{name}")
             assert answer.text.startswith(begins)
-            assert answer.headers["content-disposition"] == "attachment"
+            saved_as = f"attachment; filename*=UTF-8''{quote(f'{called}-{name}', safe='')}"
+            assert answer.headers["content-disposition"] == saved_as
             assert answer.headers["content-type"].startswith(kind)
 
 
