@@ -50,6 +50,16 @@ def test_gammu_identifies_the_kit_where_the_line_has_its_cr_lf(
     assert (kit.saved()["imei"] if dialect == "serial-modem" else "No response") in said
 
 
+@needs("gammu")
+def test_gammu_does_not_see_the_network_of_a_modem_without_creg(
+    serve: Serve, tmp_path: Path
+) -> None:
+    kit = serve("--dialect", "serial-modem")
+    profile = tmp_path / "gammurc"
+    profile.write_text(f"[gammu]\ndevice = {kit.port}\nconnection = at115200\n")
+    assert "Unknown error" in printed("gammu", "-c", str(profile), "networkinfo")
+
+
 @needs("gnokii")
 @pytest.mark.parametrize("dialect", ["serial-modem", "at-host"])
 def test_gnokii_identifies_the_kit_where_the_line_has_its_cr_lf(
