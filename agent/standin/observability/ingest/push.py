@@ -132,7 +132,8 @@ async def _push_chunks(context: RequestContext) -> Response:
     elif media == OCTETS:
         chunks = [decode_content(data, encoding, MAX_CHUNK)]
     else:
-        raise ObservabilityRefused(415, f"chunks do not come as {media or 'nothing'}")
+        ways = f"a chunk is sent as {OCTETS}, several as multipart/mixed"
+        raise ObservabilityRefused(415, f"{ways}, not as {media or 'no type at all'}")
     if not chunks or not all(chunks):
         raise invalid("a chunk is empty")
     if any(len(chunk) > MAX_CHUNK for chunk in chunks):

@@ -155,6 +155,14 @@ async def test_bad_requests_for_chunks_have_the_published_status(
 
 
 @pytest.mark.contract("O5.1")
+async def test_who_sends_a_chunk_of_no_type_is_told_which_there_are(standin: StandIn) -> None:
+    caller = with_project_key(standin)
+    answer = await caller("POST", "/api/v0/chunks/kit-1", content=EXAMPLE_SINGLE)
+    assert "application/octet-stream" in error_of(answer)["message"]
+    assert "no type at all" in error_of(answer)["message"]
+
+
+@pytest.mark.contract("O5.1")
 async def test_a_chunk_without_a_length_is_refused(standin: StandIn) -> None:
     async def stream():
         yield EXAMPLE_SINGLE
