@@ -79,7 +79,8 @@ async def test_no_view_breaks_a_rule_of_accessibility_or_scrolls_sideways(
 
 @needs_axe
 @pytest.mark.parametrize(
-    ("path", "words"), [("/kits", "Live"), ("/kits/lift-4", "Live"), ("/bench", "First pass")]
+    ("path", "words"),
+    [("/kits", "6 kits need you"), ("/kits/lift-4", "Console live"), ("/bench", "First pass")],
 )
 async def test_of_a_server_that_went_away_no_state_is_shown_until_it_is_back(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver, path: str, words: str
