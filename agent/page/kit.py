@@ -85,7 +85,7 @@ def _head(kit: KitStatus, now: datetime) -> Html:
         tag("a", "Kits", href="/kits", class_="back"),
         tag("h1", kit.name),
         state_word(kit.state),
-        tag("span", "since ", moment(since, date=now), ", ", age(since, now), class_="muted"),
+        tag("span", "since ", moment(since, date=now), ", ", age(since, now), class_="muted since"),
         id="head",
         class_="head",
     )

@@ -233,7 +233,11 @@ def _card(kit: KitStatus, now: datetime) -> Html:
             tag(
                 "p",
                 tag("span", about),
-                tag("span", "since ", moment(since(kit), date=now), ", ", age(since(kit), now)),
+                tag(
+                    "span",
+                    *("since ", moment(since(kit), date=now), ", ", age(since(kit), now)),
+                    class_="since",
+                ),
                 class_="sub",
             ),
         ),
@@ -392,7 +396,7 @@ def _row(kit: KitStatus, now: datetime) -> Html:
         tag("span", words, class_="says"),
         charts.signal(charts.RSRP, link.history, end_of_minute(now)),
         tag("span", number(rsrp), tag("span", " dBm", class_="muted"), class_="num"),
-        tag("span", age(since(kit), now), class_="num muted"),
+        tag("span", age(since(kit), now), class_="num muted since"),
         id=name_of(kit),
         class_=f"row {CLASS_OF[kit.state]}",
     )

@@ -95,7 +95,7 @@ async def test_of_a_server_that_went_away_no_state_is_shown_until_it_is_back(
         until_text(driver, "Not live since")
         assert driver.execute_script(f"return {only_unknown}")
         assert driver.title.startswith("Not live since")
-        for word in ("need you", "Trouble", "Attention", "Live"):
+        for word in ("need you", "Trouble", "Attention", "Live", "since 22 Nov"):
             assert word not in seen()
         for scheme in ("light", "dark"):
             prefer(driver, prefers_color_scheme=scheme)
