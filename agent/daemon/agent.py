@@ -314,7 +314,8 @@ class Agent:
         awake = watchdog.ClockStepDetector(time.time(), since_boot())
         while True:
             await asyncio.sleep(interval_s)
-            watchdog.notify("WATCHDOG=1")
+            if timeout_s is not None:
+                watchdog.notify("WATCHDOG=1")
             for kit in self.kits.values():
                 kit.keep_house()
             # Where the time since boot lacks that of sleep, a sleep is not told from a setting.

@@ -5,6 +5,7 @@ reports a stall before that, so that the event of it is on disk.
 """
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -12,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+_log = logging.getLogger(__name__)
 
 LIMIT_S = 20.0
 """A longer turn of the event loop is a stall: long work is done in threads.
@@ -24,15 +27,24 @@ SMALLEST_STEP_S = 30.0
 
 
 def notify(state: str) -> None:
-    """Send `state` ("READY=1") to systemd, if it started us (sd_notify(3))."""
+    """Send `state` ("READY=1") to systemd, if it started us (sd_notify(3)).
+
+    Where it cannot be told, that is logged: the agent works as well without it. NOTIFY_SOCKET may
+    be inherited by a shell or a container, from a service that has ended.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if sys.platform == "win32" or not address.startswith(("/", "@")):
         return
     # "@" stands for the zero byte of an abstract name.
     path = "\0" + address[1:] if address[0] == "@" else address
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.connect(path)
-        manager.sendall(state.encode())
+        manager.setblocking(False)  # one that hangs does not stop the kits
+        try:
+            manager.connect(path)
+            manager.send(state.encode())
+        except OSError as error:
+            told = state.partition("\n")[0]
+            _log.warning("%s is not told to systemd at %s: %s", told, address, error.strerror)
 
 
 def reloading() -> str:

@@ -51,6 +51,24 @@ def test_systemd_hears_what_is_said(
         assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux's")
+def test_a_systemd_that_is_not_there_or_takes_nothing_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    name = str(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", name)
+    watchdog.notify("READY=1")
+    assert [each.getMessage() for each in caplog.records] == [
+        f"READY=1 is not told to systemd at {name}: No such file or directory"
+    ]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name)
+        caplog.clear()
+        while not caplog.records:  # until its queue is full
+            watchdog.notify("WATCHDOG=1")
+    assert "WATCHDOG=1 is not told" in caplog.text
+
+
 def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     watchdog.notify("READY=1")
