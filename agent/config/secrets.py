@@ -188,6 +188,11 @@ class Secrets:
         known = SECRETS[name]
         value, origin = self._source(name, known) or ("", None)
         value = value.rstrip("\r\n")  # that editors add
+        if origin is not None and origin.kind == "credentials" and not value:
+            raise ConfigError(
+                f"the credential {origin.where} is empty",
+                hint=self._replaced(name, origin, unattended=False),
+            )
         if not value or origin is None:
             return None
         try:

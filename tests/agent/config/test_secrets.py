@@ -61,7 +61,7 @@ def test_environment_wins_over_systemd_credentials_and_those_over_the_file(
     assert load().secrets.require("api_key").reveal() == "from-the-environment"
 
 
-@pytest.mark.parametrize("content", [b"abc\n", b"two words\n", b"\xff\xfe\n"])
+@pytest.mark.parametrize("content", [b"abc\n", b"two words\n", b"\xff\xfe\n", b"\n"])
 def test_a_credential_of_systemd_that_is_none_is_named_with_what_replaces_it(
     file: Path, tmp_path: Path, content: bytes
 ) -> None:
