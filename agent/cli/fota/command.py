@@ -249,7 +249,11 @@ def _say_plan(plan: UpdatePlan) -> None:
 
 def _show(session: Session, device_id: str, folder: Path) -> None:
     if not (folder / "journal.json").exists():
-        note(f"{device_id}: no update was carried out from this host")
+        emit_or_say(
+            session,
+            {"device_id": device_id, "open": None, "results": []},
+            f"{device_id}: no update was carried out from this host",
+        )
         return
     journal = Journal(folder)
     opened = journal.open_job

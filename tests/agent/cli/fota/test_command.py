@@ -250,6 +250,18 @@ def test_the_last_five_results_are_shown(
     assert [f"job-{n}" in said for n in range(7)] == [False] * 2 + [True] * 5
 
 
+def test_a_device_without_an_update_is_an_object_too_for_a_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _show(Session(json=True), "kit-1", tmp_path / "kit-1")
+    assert json.loads(capsys.readouterr().out) == {
+        "device_id": "kit-1",
+        "open": None,
+        "results": [],
+    }
+    assert not (tmp_path / "kit-1").exists()
+
+
 @pytest.mark.parametrize(
     ("status", "code"),
     [("SUCCEEDED", 0), ("CANCELLED", 0), ("REJECTED", 4), ("FAILED", 1), ("TIMED_OUT", 1)],
