@@ -31,7 +31,10 @@ _NOT_GIVEN = (
     "no key is given to the service: `--registration public-key` gives it, `--no-proof` asks for "
     "none"
 )
-_ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
+_ANOTHER = (
+    "the service may have another of the board's keys: `--second-tag` registers that of tag {}, "
+    "and ends the life of the other"
+)
 
 
 class ServiceSteps(Struct, frozen=True):
@@ -143,7 +146,7 @@ class ServiceSteps(Struct, frozen=True):
                     error.hint = _WAS_GIVEN
                     raise
                 if not self.alone and not self.goal.second_tag:
-                    error.hint = "the service may have another of the board's keys: " + _ANOTHER
+                    error.hint = _ANOTHER.format(self.goal.security_tag)
                     raise
                 # The service has lost the key of an earlier run: the same one is registered again.
                 await self.register()

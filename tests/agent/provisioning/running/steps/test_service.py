@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent.errors import Unauthorized
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.run_state import RunState
 from agent.provisioning.running.steps.registrar import Registrar
 from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import RetryPolicy
@@ -126,6 +128,21 @@ async def test_the_request_of_a_run_that_was_cut_off_counts_where_no_other_key_c
     registrar: Any = SimpleNamespace(wait=wait)
     steps = ServiceSteps(board, ledger, GOAL, registrar, alone)
     assert await steps._finished_request(registrar, "onboard kit-1 key") == finished
+
+
+async def test_where_another_key_of_the_board_may_be_registered_the_option_can_be_pasted() -> None:
+    async def prove(*_: object) -> str:
+        raise Unauthorized("401", status=401)
+
+    ledger: Any = SimpleNamespace(record=BoardRecord("u-1"), state=RunState.CLAIMED)
+    board: Any = SimpleNamespace(require_firmware=None)
+    registrar: Any = SimpleNamespace(prove=prove, method=RegistrationMethod.ONBOARD)
+    with pytest.raises(Unauthorized) as caught:
+        await ServiceSteps(board, ledger, GOAL, registrar, alone=False).prove()
+    assert caught.value.hint == (
+        "the service may have another of the board's keys: `--second-tag` registers that of tag "
+        f"{GOAL.security_tag}, and ends the life of the other"
+    )
 
 
 @pytest.mark.contract("D10.8")
