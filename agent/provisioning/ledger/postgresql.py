@@ -54,7 +54,12 @@ _MORE_ROOM = (
     "`max_connections` of the server must exceed the number of stations by 10: "
     "`ALTER SYSTEM SET max_connections = 200`, then restart the server"
 )
-_FULL = "too many clients", "too many connections", "connection slots are reserved"
+_FULL = "too many clients", "connection slots are reserved"
+_FULL_FOR = re.compile(r'too many connections for ((?:role|database) ".*")')
+_READ_ONLY = (
+    "the server is a standby (`SELECT pg_is_in_recovery()`), and provisioning.ledger must name its "
+    "primary; or it was set so (`SHOW default_transaction_read_only`)"
+)
 _NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
 _log = logging.getLogger(__name__)
@@ -271,6 +276,12 @@ class PostgresqlDatabase:
             return psycopg.connect(self._address, autocommit=True, **self._options)
         except psycopg.OperationalError as error:
             # What is refused before there is a connection has no code, only words.
+            if limited := _FULL_FOR.search(str(error)):
+                raise backend.DatabaseFailed(
+                    f"no connection is left for {limited[1]}, and each station needs one",
+                    way_out="as its server's administrator "
+                    f"`ALTER {limited[1]} CONNECTION LIMIT -1`",
+                ) from error
             if not any(words in str(error) for words in _FULL):
                 raise
             raise backend.DatabaseFailed(
@@ -295,6 +306,8 @@ def _failures() -> Iterator[None]:
         yield
     except psycopg.errors.DivisionByZero as error:
         raise backend.BoardsLocked("another process has locked a board") from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise backend.DatabaseFailed(_first_line(error), way_out=_READ_ONLY) from error
     except psycopg.Error as error:
         raise backend.DatabaseFailed(_first_line(error)) from error
 

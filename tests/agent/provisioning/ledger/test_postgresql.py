@@ -222,6 +222,32 @@ def test_a_user_who_may_make_no_tables_is_told_what_gives_him_the_right(
     open_ledger(address, "one").close()
 
 
+def test_a_server_that_takes_no_changes_is_told_from_one_without_room_or_out_of_reach(
+    cluster: str,
+) -> None:
+    database = PostgresqlDatabase(f"{cluster}&options=-cdefault_transaction_read_only%3Don", "")
+    with (
+        pytest.raises(DatabaseFailed, match="in a read-only transaction") as failed,
+        database.transaction(writes=True) as execute,
+    ):
+        execute("CREATE TABLE taken (number INT)", {})
+    assert "`SELECT pg_is_in_recovery()`" in failed.value.hint
+    assert "room" not in failed.value.hint
+    database.close()
+
+
+def test_a_user_whose_own_connections_are_all_taken_is_not_told_of_the_whole_server(
+    cluster: str, database: str
+) -> None:
+    address = database.replace("bench@", "limited@")
+    with psycopg.connect(cluster, autocommit=True) as administrator:
+        administrator.execute("CREATE ROLE limited LOGIN CONNECTION LIMIT 0")
+        with pytest.raises(LedgerError, match='no connection is left for role "limited"') as full:
+            open_ledger(address, "one", writes=False)
+        administrator.execute(full.value.hint.split("`")[1].encode())
+    open_ledger(address, "one", writes=False).close()
+
+
 def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> None:
     first, second, other = opened(cluster), opened(cluster), opened(cluster, "two")
     assert first.hold_handovers()
