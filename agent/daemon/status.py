@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 _PORT_LOST = {"link-lost", "port-not-found"}
 _SERVICE_HINT = "is this host online? `cellagent config show` names the services"
 _AT_FAULT = "wait: the fault is the service's own"
+_TOLD_TO_WAIT = "wait: the service asks for it"
 _BY_ITSELF = "; all goes on by itself"
 _RELOAD = "`cellagent reload`"
 _COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
@@ -116,16 +117,14 @@ class Concern(Generic[S_co]):
             or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
-        self.awaits_service = (
-            isinstance(error, Unavailable)
-            and not isinstance(error, Untrusted | RateLimited)
-            and not error.retry_after_s
-        )
-        self._service_answers = False
+        self.awaits_service = self._service_answers = False
         hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
-        if self.awaits_service and _RELOAD not in hint:
+        if isinstance(error, Unavailable) and not isinstance(error, Untrusted):
+            told_to_wait = isinstance(error, RateLimited) or bool(error.retry_after_s)
+            self.awaits_service = not told_to_wait
             usual = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
-            hint = (hint or usual) + _BY_ITSELF
+            if _RELOAD not in hint:
+                hint = (hint or (_TOLD_TO_WAIT if told_to_wait else usual)) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)

@@ -233,10 +233,19 @@ def test_what_needs_a_reload_is_not_said_to_go_on_by_itself():
     assert concern.status.hint == "then `cellagent reload --profile lab`"
 
 
-def test_a_service_that_says_when_to_come_again_is_not_asked_before():
+@pytest.mark.parametrize(
+    "error",
+    [
+        RateLimited("429", status=429, retry_after_s=300.0),
+        RateLimited("429, and a date in the past", status=429, retry_after_s=0.0),
+        ServerTrouble("503", status=503, retry_after_s=300.0),
+    ],
+)
+def test_a_service_that_asks_for_a_wait_is_not_asked_before_and_the_status_says_so(error):
     concern = StatusRegistry().add_concern(OutboxStatus)
-    concern.record_failure(RateLimited("429", status=429, retry_after_s=300.0))
+    concern.record_failure(error)
     assert not concern.awaits_service
+    assert concern.status.hint == "wait: the service asks for it; all goes on by itself"
 
 
 @pytest.mark.parametrize(
