@@ -90,13 +90,16 @@ def _address(configuration: Configuration, host: Host, *, unattended: bool) -> s
     mended = f"`cellagent config set {key} URL --profile {quoted}`"
     if origin.kind == "file":
         mended = f"`cellagent config unset {key} --profile {quoted}` takes it out, or {mended}"
+    address = f"the address is {key} of profile {configuration.name}{where}"
     url = getattr(configuration.profile.hosts, host.value)
     if is_loopback_url(url) and url.startswith("http://"):
         serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {quoted}"
         mended = f"`{serve}` starts a stand-in there"
         if unattended:  # which has read the keys of the one before
             mended += ", and `cellagent reload` takes its keys"
-    return f"the address is {key} of profile {configuration.name}{where}: {mended}"
+    elif unattended:  # it was right for months: whoever changes it in an outage has two troubles
+        return address
+    return f"{address}: {mended}"
 
 
 def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tuple[Scheme, str]]:

@@ -110,6 +110,17 @@ async def test_what_is_not_resolved_is_told_with_the_command_that_mends_it(confi
     )
 
 
+async def test_an_agent_that_cannot_resolve_a_name_is_not_told_to_take_its_address_out(configured):
+    configuration = configured(CELLAGENT_API_KEY="api-key-of-a-test")
+    async with connect(configuration, unattended=True) as client:
+        with pytest.raises(Unreachable) as unknown:
+            await client.send(ListDevices(), retries=NO_RETRY)
+    assert unknown.value.hint == (
+        "check its spelling, and this machine's network; the address is hosts.device_cloud of "
+        f"profile lab in {configuration.file}"
+    )
+
+
 async def test_a_client_goes_by_the_proxy_and_trusts_the_authority_of_its_profile(
     configured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
