@@ -35,7 +35,7 @@ async def supervise(
     with log_context(concern.kit, concern.name):
         while True:
             concern.wake.clear()
-            away = False
+            away, asked_s = False, 0.0
             try:
                 await work()
             except LinkLost as error:
@@ -48,6 +48,7 @@ async def supervise(
                     concern.status.failures += 1
             except (AgentError, AtError, OSError) as error:
                 away = isinstance(error, PortError)
+                asked_s = getattr(error, "retry_after_s", None) or 0.0
                 concern.record_failure(error)
             except Exception as error:  # noqa: BLE001 - one concern's defect must not end the others
                 if concern.record_failure(_Defect(f"a defect of cellagent: {error!r}")):
@@ -61,6 +62,7 @@ async def supervise(
                 first_s=FIRST_WAIT_S,
                 longest_s=min(longest_s, PORT_AWAY_S) if away else longest_s,
                 jitter=jitter(),
+                at_least_s=asked_s,
             )
             concern.set_next_try(seconds)
             await wait(concern.wake, seconds)

@@ -11,7 +11,7 @@ import pytest
 from agent.daemon.snapshot import ConsoleStatus, FotaStatus, LinkStatus, LocationStatus, Phase
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
-from agent.errors import AgentError, Unreachable
+from agent.errors import AgentError, RateLimited, Unreachable
 from at.protocol.errors import CommandTimeout, LinkLost, PortNotFound
 
 if TYPE_CHECKING:
@@ -57,6 +57,14 @@ async def test_a_failing_concern_is_tried_again_later_each_time():
     waits = await supervised(concern, *[Unreachable("no way")] * 8)
     assert waits.seconds == [1, 2, 4, 8, 16, 32, 60, 60]
     assert concern.phase is Phase.WELL
+
+
+async def test_a_service_that_says_when_to_come_again_is_left_alone_until_then():
+    concern = StatusRegistry().add_concern(LocationStatus, "left")
+    asks = RateLimited("429", status=429, retry_after_s=600.0)
+    past = RateLimited("429, and a date in the past", status=429, retry_after_s=0.0)
+    waits = await supervised(concern, asks, asks, past)
+    assert waits.seconds == [600, 600, 4]
 
 
 async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture):
