@@ -177,7 +177,7 @@ class KitAgent:
 
     def service_is_back(self) -> None:
         """Do at once what waited for a service, beyond what the concerns' tasks wait for."""
-        self._positions.try_again()
+        self._positions.service_is_back()
 
     async def stop(self) -> None:
         """End everything; the ports are closed, and the modem is as it was found."""

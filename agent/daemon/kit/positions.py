@@ -71,6 +71,11 @@ class KitPositions:
         if self.concern.phase is not Phase.WELL or self.concern.status.unreported is not None:
             self.concern.wake.set()
 
+    def service_is_back(self) -> None:
+        """Report at once what could not be; a trouble is woken where it waits for a service."""
+        if self.concern.phase is not Phase.TROUBLE:
+            self.try_again()
+
     async def _find_if_on_network(
         self, profile: Profile, client: HttpClient, is_registered: Callable[[], bool]
     ) -> None:

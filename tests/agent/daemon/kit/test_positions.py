@@ -13,7 +13,7 @@ from agent.daemon.kit import positions
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import HISTORY, HeardCell, LocationStatus
 from agent.daemon.status import StatusRegistry
-from agent.errors import Unreachable
+from agent.errors import RateLimited, Unreachable
 from agent.location.locator import Fix, LocationMethod
 from agent.location.position import Position
 from tests.support.commands.running_agent import agent_on, concern_of, virtual_kit
@@ -119,3 +119,17 @@ async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_g
     status = concern.status
     assert (status.position, status.unreported) == (None, None)
     assert (status.track, status.neighbors) == ([], [])
+
+
+def test_a_service_that_asked_for_a_wait_is_not_asked_as_soon_as_another_is_back():
+    store: Any = SimpleNamespace(record=SimpleNamespace(position=None))
+    link: Any = None
+    concern = StatusRegistry().add_concern(LocationStatus, "kit")
+    kit = KitPositions(concern, link, store)
+    concern.record_failure(RateLimited("429", status=429, retry_after_s=600.0))
+    kit.service_is_back()
+    assert not concern.wake.is_set()
+    concern.set_well()
+    concern.status.unreported = "no answer"
+    kit.service_is_back()
+    assert concern.wake.is_set()
