@@ -14,8 +14,9 @@ from at.protocol.values import Fields, Record, read_rows
 
 # A timer has 8 bits: a unit in the first three, a count in the last five. TS 24.008, 10.5.7.3 (GPRS
 # timer: Active-Time and the legacy Periodic-TAU) and 10.5.7.4a (GPRS timer 3: Periodic-TAU-ext):
-# the two tables differ; one must not stand in for the other.
-_ACTIVE_UNIT_S = {0b000: 2, 0b001: 60, 0b010: 360}
+# the two tables differ; one must not stand in for the other. In the first, units without a meaning
+# of their own count minutes. 111, the timer is off, is in neither.
+_ACTIVE_UNIT_S = dict.fromkeys(range(0b111), 60) | {0b000: 2, 0b010: 360}
 _TAU_EXT_UNIT_S = {
     0b000: 600,
     0b001: 3600,
@@ -28,7 +29,7 @@ _TAU_EXT_UNIT_S = {
 
 
 def active_time_seconds(bits: str | None) -> int | None:
-    """Return T3324 in seconds; None when it is absent, off (111) or of an unknown unit."""
+    """Return T3324 in seconds; None when it is absent or off (111)."""
     return _seconds(bits, _ACTIVE_UNIT_S)
 
 

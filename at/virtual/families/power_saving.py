@@ -19,7 +19,7 @@ _OFF = "11100000"
 _CYCLE, _WINDOW = "0010", "0011"
 _POWER_SAVING, _INACTIVITY, _FLIGHT_MODE = 1, 2, 4
 # Seconds of a timer's units: TS 24.008 clauses 10.5.7.3 (T3324, T3412) and 10.5.7.4a (extended).
-_UNITS = {"000": 2, "001": 60, "010": 360}
+_UNITS = {"000": 2, "001": 60, "010": 360, "011": 60, "100": 60, "101": 60, "110": 60}
 _EXTENDED_UNITS = {
     "000": 600,
     "001": 3600,

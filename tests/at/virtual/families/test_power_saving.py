@@ -68,6 +68,12 @@ def test_a_period_of_nothing_does_not_keep_the_modem_busy() -> None:
     assert "%XT3412: 3240000" in ask(kit, "AT+CFUN=1")
 
 
+def test_an_active_time_in_a_unit_without_a_meaning_counts_minutes() -> None:
+    kit = switched_on("AT%XMODEMSLEEP=1,0,10240", 'AT+CPSMS=1,"","","10100011","01100001"')
+    ask(kit, "AT+CFUN=1")
+    assert notices_until(kit, 100) == [(60.0, "%XMODEMSLEEP: 1,120000")]
+
+
 def test_the_timers_of_power_saving_are_those_that_were_asked_for() -> None:
     kit = switched_on("AT+CEREG=5", PSM)
     assert ask(kit, "AT+CFUN=1")[-1].endswith(',7,,,"00000101","10100011"')
