@@ -1,7 +1,6 @@
 """The firmware gate: whether a modem's firmware may make calls in the kit's name (D1.3)."""
 
 import re
-from contextlib import suppress
 
 from msgspec import Struct
 
@@ -45,14 +44,7 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
     try:
         firmware = read_firmware(text)
     except ParseError:
-        shown = text[:60] or "nothing"
-        return FirmwareVerdict(
-            False,
-            text,
-            f"the modem's firmware cannot be told from its answer to AT+CGMR ({shown!r})",
-            "send `cellagent modem at AT+CGMR`; if it names no mfw version, "
-            "another line or another device answered",
-        )
+        return _untold(text, repr(text[:60] or "nothing"))
     if "nr+" in text.lower():
         return FirmwareVerdict(
             False,
@@ -85,15 +77,25 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
 
 async def read_verdict(modem: Modem) -> FirmwareVerdict:
     """Return the verdict on the modem's firmware; one that tells no version is refused."""
-    text = ""
-    with suppress(CommandRejected, ParseError):
-        text = (await modem.send(ReadRevision())).revision
-    return firmware_verdict(text)
+    try:
+        return firmware_verdict((await modem.send(ReadRevision())).revision)
+    except (CommandRejected, ParseError) as error:
+        return _untold("", str(error))
 
 
 async def require_firmware(modem: Modem) -> None:
     """Raise FirmwareRefused where the modem's firmware may make no device calls."""
     (await read_verdict(modem)).require()
+
+
+def _untold(text: str, answer: str) -> FirmwareVerdict:
+    return FirmwareVerdict(
+        False,
+        text,
+        f"the modem's firmware cannot be told from its answer to AT+CGMR ({answer})",
+        "send `cellagent modem at AT+CGMR`; if it names no mfw version, "
+        "another line or another device answered",
+    )
 
 
 def _is_variant(firmware: Firmware, word: str) -> bool:
