@@ -89,8 +89,9 @@ async def _ask(modem: Modem, name: str, command: Command[object], field: str) ->
     try:
         answer = await modem.send(command)
     except CommandRejected as refused:
-        # A number says more than a bare ERROR, which may only mean that the modem is off.
-        hint = refused.hint if refused.code is not None else _WHY_NOT.get(name, "")
+        # A number, or words, say more than a bare ERROR, which may only mean that the modem is off.
+        bare = refused.code is None and not refused.text
+        hint = _WHY_NOT.get(name, "") if bare else refused.hint
         return Check(name, None, f"not told ({refused})", None, hint)
     except ParseError as malformed:
         return Check(name, None, f"not understood: {malformed}", False)

@@ -74,6 +74,12 @@ def test_what_is_refused_is_a_line_with_a_hint_and_no_value() -> None:
     assert found["imei"].value == "352656100000009"
 
 
+def test_a_refusal_in_words_keeps_its_own_way_out() -> None:
+    sim = checked({**HEALTHY, "AT+CPIN?": "+CME ERROR: SIM not inserted"})["sim"]
+    assert "SIM not inserted" in sim.shown
+    assert "insert a SIM" in sim.hint
+
+
 def test_what_breaks_its_grammar_is_not_understood() -> None:
     check = checked({**HEALTHY, "AT+CEREG?": "+CEREG: 0,77"})["registration"]
     assert (check.value, check.ok) == (None, False)
