@@ -115,14 +115,16 @@ async def test_a_healthy_kit_is_registered_and_nothing_else(seed: int) -> None:
 
 
 def test_a_question_that_is_refused_is_no_cause() -> None:
-    async def session() -> list[str]:
+    async def session() -> list[Cause]:
         far = LineModem({"AT": "", "AT+CGMR": "mfw_nrf91x1_2.0.4"}.get)
         far.reads = {}
         modem = Modem(far.transport)
         await modem.open()
         try:
-            return [one.cause for one in await causes_of_modem(modem, watch_s=0)]
+            return await causes_of_modem(modem, watch_s=0)
         finally:
             await modem.close()
 
-    assert virtual_time.run(session()) == ["nothing-found"]
+    (found,) = virtual_time.run(session())
+    assert found.cause == "nothing-found"
+    assert "modem why" not in found.next, "it sends a person where they come from"
