@@ -1,7 +1,10 @@
 """`cellagent modem jwt`: a token signed by the modem, shown decoded."""
 
+import time
+
 import click
 
+from agent.auth.modem_jwt import check_claims
 from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 from at.commands.jwt import NO_TIME, MakeJwt
@@ -61,6 +64,8 @@ async def command(
     fields = token.to_json() | ({"token": token.token} if show_token else {})
     last = token.token if show_token else "The token is a secret; --show-token prints it."
     emit_or_say(session, fields, *describe(token), last)
+    if request.exp_delta_s:
+        check_claims(token, now=time.time())
 
 
 async def check_time(modem: Modem) -> None:
@@ -69,11 +74,14 @@ async def check_time(modem: Modem) -> None:
     from at.protocol.errors import CommandRejected, NoModemTime
 
     try:
-        await modem.send(ReadClock())
-    except CommandRejected as error:
+        is_set = (await modem.send(ReadClock())).is_set
+    except CommandRejected:
+        is_set = False
+    if not is_set:
         raise NoModemTime(
-            "the modem does not know the time, so its token would never expire", hint=NO_TIME
-        ) from error
+            "the modem does not know the time, so its token would never expire or not be valid",
+            hint=NO_TIME,
+        )
 
 
 def describe(token: Jwt) -> list[str]:

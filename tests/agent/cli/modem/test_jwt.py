@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,36 @@ def test_a_modem_without_time_makes_no_token_that_expires(tmp_path: Path):
     error = json.loads(done.stdout.splitlines()[-1])["error"]
     assert error["kind"] == "no-modem-time"
     assert error["try"]
+
+
+def test_a_modem_whose_clock_was_never_set_makes_no_token_that_expires(tmp_path: Path):
+    done = cellagent("modem", "jwt", "--port", recorded(tmp_path, "00/01/01,00:00:05+00"))
+    assert done.returncode == 1
+    assert "does not know the time" in done.stderr
+
+
+def test_a_token_that_had_expired_when_it_was_made_is_shown_and_fails(tmp_path: Path):
+    done = cellagent("modem", "jwt", "--port", recorded(tmp_path, "20/09/13,12:26:40+00"))
+    assert done.returncode == 5
+    assert "2020-09-13 12:36:40 UTC" in done.stdout
+    assert "had expired" in done.stderr
+    assert "compare AT+CCLK? with" in done.stderr
+
+
+def recorded(folder: Path, clock: str) -> str:
+    """Return the port of a kit with this clock, whose token begins at 2020-09-13 12:26:40 UTC."""
+    texts = {"alg": "ES256"}, {"iat": 1600000000, "exp": 1600000600}
+    parts = [*(json.dumps(text).encode() for text in texts), bytes(64)]
+    token = ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+    exchanges = (
+        ("AT+CGMR", "mfw_nrf9160_1.3.5"),
+        ("AT+CCLK?", f'+CCLK: "{clock}"'),
+        ('AT%JWT=0,600,"",""', f'%JWT: "{token}"'),
+    )
+    session = folder / "kit.transcript"
+    lines = [f"> {command}\n< {answer}\n< OK\n" for command, answer in exchanges]
+    session.write_text("# transcript: 1\n" + "".join(lines))
+    return f"replay:{session}"
 
 
 def test_a_subject_that_would_break_out_is_refused_before_a_port_is_opened():
