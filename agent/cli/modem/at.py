@@ -17,13 +17,16 @@ from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.encoding import check_line
 from at.protocol.error_codes import rejection
 from at.protocol.line.answer_or_notice import command_name
-from at.protocol.line.items import Answer
+from at.protocol.line.framing import DroppedLine
+from at.protocol.line.items import Answer, Unknown
 from at.protocol.redaction.command_redaction import MARKER, without_secrets
 from at.protocol.timeouts import timeout_of
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from at.decode import Check
+    from at.driver.stream import Stream
+    from at.protocol.line.items import Item
     from at.tokens.attestation import Signed
 
 _SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
@@ -74,10 +77,15 @@ async def command(
                 hint="`cellagent modem at - < FILE`, with the command in FILE",
             )
     async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
+        beside = modem.lines()
+        _take(beside)  # what came before the first command
         for line in _lines(commands):
-            answer = await modem.execute(
-                line, timeout_s=timeout_s or timeout_of(line), multiline="\n" in line
-            )
+            try:
+                answer = await modem.execute(
+                    line, timeout_s=timeout_s or timeout_of(line), multiline="\n" in line
+                )
+            finally:
+                _note_strays(_take(beside))
             show_answer(session, line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
@@ -85,6 +93,20 @@ async def command(
                     note(f"  try: {pasteable_hint(error.hint, str(error), session)}")
                 return exit_code_of(error)
     return 0
+
+
+def _take(beside: Stream[Item]) -> list[Item]:
+    """Return what waits, which is no more then."""
+    return [beside.queue.get() for _ in range(len(beside.queue))]
+
+
+def _note_strays(items: Iterable[Item]) -> None:
+    """Show what may be a damaged line of the answer: without it, an empty one would be believed."""
+    for item in items:
+        if type(item) is Unknown:
+            note(f"  not understood as part of the answer: {item.text}")
+        elif type(item) is DroppedLine:
+            note(f"  left out of the answer, a line that is too long: {item.head}...")
 
 
 def _lines(commands: Iterable[str]) -> Iterator[str]:

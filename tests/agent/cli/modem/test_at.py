@@ -33,6 +33,25 @@ def test_commands_are_answered_in_order_and_the_first_failure_ends_it() -> None:
     assert run.returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("\x07mfw_nrf9160_1.3.5", "not understood as part of the answer"),
+        ("mfw_nrf9160_1.3.5" * 4096, "a line that is too long: mfw_nrf9160_1.3.5"),
+    ],
+    ids=["damaged", "too long"],
+)
+def test_a_line_that_the_answer_lacks_is_shown_beside_it(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    recorded = tmp_path / "kit.transcript"
+    recorded.write_text(f"# transcript: 1\n> AT+CGMR\n< {line}\n< OK\n")
+    run = cellagent("modem", "at", "--port", f"replay:{recorded}", "AT+CGMR")
+    assert (run.returncode, run.stdout) == (0, "OK\n")
+    assert said in run.stderr
+    assert "mfw_nrf9160_1.3.5" in run.stderr
+
+
 def test_nothing_is_sent_where_a_later_command_is_none() -> None:
     run = cellagent("modem", "at", "--port", "virtual:", "AT+CFUN=0", "AT", "+CEREG?")
     assert (run.returncode, run.stdout) == (2, "")
