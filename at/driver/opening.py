@@ -137,6 +137,9 @@ class _Handshake:
                     answer = None  # to the bare question, it answered in words of its own
             if answer is None or not _tells(answer):
                 answer = await self._ask_again(find_wrapper=dialect == "auto")
+                shown = recognised(self._received)
+                if dialect == "auto" and not (link.dialect.traits.wrapper or shown.traits.wrapper):
+                    link.dialect = shown  # what came before was no answer to know it by
             if dialect == "auto" and link.dialect is Dialect.SERIAL_MODEM:
                 await self._tell_module()
             link.mark_trusted()

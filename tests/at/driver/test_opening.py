@@ -189,6 +189,12 @@ def test_the_model_tells_an_nrf93m1_from_a_serial_modem() -> None:
     assert other[0] is Dialect.SERIAL_MODEM
 
 
+def test_a_modem_that_an_earlier_client_left_in_data_mode_is_known_by_its_first_answer() -> None:
+    far = LineModem()
+    far.data_mode = True
+    assert virtual_time.run(dialect_of(far))[0] is Dialect.SERIAL_MODEM
+
+
 def test_a_dialect_that_is_named_is_not_asked_for() -> None:
     found, asked = virtual_time.run(dialect_of(LineModem(module), dialect="nrf93m1"))
     assert found is Dialect.NRF93M1
