@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, emit_or_say, say
+from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
 from agent.cli.modem.why import as_objects, show
-from agent.errors import AgentError
+from agent.errors import AgentError, with_hint
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.protocol.errors import CommandRejected
 
@@ -41,14 +42,16 @@ async def on(session: Session, deadline_s: float) -> int:
     from at.causes.live import causes_of_modem
 
     async with session.modem() as modem:
-        started = time.monotonic()
+        started, known = time.monotonic(), set[str]()
         try:
             await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             registered = await _is_registered_within(modem, deadline_s)
-        except CommandRejected:
-            registered = False  # the causes say why
+        except CommandRejected as error:
+            note(with_hint(str(error), pasteable_hint(error.hint, str(error), session)))
+            registered, known = False, {"modem-off"}  # the other causes may say why
         took = time.monotonic() - started
         causes = [] if registered else await causes_of_modem(modem, watch_s=0)
+        causes = [one for one in causes if one.cause not in known]
         if session.json:
             emit(
                 {

@@ -39,6 +39,17 @@ def test_it_is_turned_on_until_it_is_on_the_network_and_off_again(tmp_path: Path
         assert run(kit, "modem", "at", "AT+CFUN?").out.splitlines()[0] == "+CFUN: 0"
 
 
+def test_a_modem_that_refuses_to_be_turned_on_says_so(tmp_path: Path) -> None:
+    recorded = tmp_path / "kit.transcript"
+    off = "> AT+CFUN?\n< +CFUN: 4\n< OK\n> AT+CEREG?\n< +CEREG: 0,0\n< OK\n"
+    recorded.write_text(f"# transcript: 1\n> AT+CFUN=1\n< +CME ERROR: 528\n{off}")
+    done = asyncio.run(cellagent("modem", "on", "--port", f"replay:{recorded}"))
+    assert done.code == 1
+    assert "+CFUN: the modem answered +CME ERROR 528" in done.err
+    assert "raise the supply voltage" in done.err
+    assert "`cellagent modem on" not in done.out, "it sends a person where they come from"
+
+
 @pytest.mark.parametrize(("fault", "cause"), [("no-sim", "sim"), ("denied=15", "emm-15")])
 def test_what_keeps_it_from_the_network_is_told(tmp_path: Path, fault: str, cause: str) -> None:
     with served(tmp_path, "--fault", fault) as kit:
