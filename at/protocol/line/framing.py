@@ -27,6 +27,8 @@ _LOG = re.compile(
 )
 # A line that may hold text over several lines: a reply, a notice, or the echo of a command.
 _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
+# A row in parentheses is whole once they close, with however many quotes in the name of a network.
+_ROW = re.compile(rb"[+%#][A-Za-z0-9_]+:[ \t]*\(.*\)")
 _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
@@ -310,6 +312,8 @@ class Framer:
             yield Line(_text((self._end() + body).strip(_EDGES)), mended=True)
 
     def _may_quote(self, body: bytes) -> bool:
+        if _ROW.fullmatch(body):
+            return False
         if self.multiline is None:
             return _QUOTING.match(body) is not None
         return bool(self.multiline) and body.startswith(self.multiline.encode() + b":")

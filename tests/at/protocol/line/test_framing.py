@@ -84,6 +84,17 @@ def test_a_quote_that_never_closes_costs_nothing_but_its_own_line() -> None:
     assert lines(stream) == ['+CEREG: 2,"00B7,7', "OK", "+CSCON: 1"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        '+CWLAP:(3,"5" screen",-60,"40:01:7a:00:00:01",1)',
+        '%WIFISCAN: (-,"5\\" screen",-60,"40:01:7A:00:00:01",1)',
+    ],
+)
+def test_a_row_in_parentheses_is_whole_with_a_quote_in_its_name(row: str) -> None:
+    assert list(Framer().feed(f"{row}\r\nOK\r\n".encode())) == [Line(row), Line("OK")]
+
+
 @pytest.mark.parametrize("lines", [b"a\r\n", b"a\n\r", b'""\r', b"\n"])
 @pytest.mark.parametrize("cut", [1, 1000, 10**6])
 def test_lines_in_an_open_quote_are_each_looked_at_once(lines: bytes, cut: int) -> None:
