@@ -6,6 +6,7 @@ restart and put back by `Modem`, in `at.driver.modem`.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ _OTHER_TERMINATORS = (
     (b"\n", Terminator.CRLF, Terminator.LF),
     (b"\x00", Terminator.NUL, Terminator.NUL),
 )
+
+# The answer to AT+CMEE? with OK as V.250, 5.7.1, has it after ATV0: a digit and CR.
+_IN_NUMBERS = re.compile(rb"\+CMEE: ?[0-2][\r\n]+0\r")
 
 
 def is_system_port(port: str) -> bool:
@@ -125,7 +129,8 @@ class _Handshake:
         link.listener = self
         try:
             answer = await self._ask()
-            if answer is None and is_garbage(self._received):
+            came = self._received
+            if answer is None and (is_garbage(came) or _IN_NUMBERS.search(came)):
                 raise silence(link.transport.name, bytes(self._received))
             wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
             if answer is None and terminator == "auto" and not wrapper:
@@ -239,6 +244,12 @@ def silence(name: str, received: bytes) -> NoAnswer:
         return NoAnswer(
             f"{labelled(name)} no AT answer, {counted(len(received), 'bytes')} of garbage",
             hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
+            received=received,
+        )
+    if _IN_NUMBERS.search(received):
+        return NoAnswer(
+            f"{labelled(name)} the modem answers in numbers instead of OK and ERROR (ATV0)",
+            hint=f"`printf 'ATV1\\r' > {name}` has it answer in words, then try again",
             received=received,
         )
     return NoAnswer(

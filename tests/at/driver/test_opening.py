@@ -162,7 +162,13 @@ def test_where_more_than_a_quarter_is_no_text_it_is_garbage() -> None:
 
 @pytest.mark.parametrize(
     ("received", "hint"),
-    [(b"", "which port"), (bytes(range(128, 200)), "the speed"), (b"hello\r\n", "console")],
+    [
+        (b"", "which port"),
+        (bytes(range(128, 200)), "the speed"),
+        (b"hello\r\n", "console"),
+        (b"count\r\n0\r\nhello\r\n", "console"),
+        (b"+CMEE: 0\r\n0\r", "`printf 'ATV1\\r' > /dev/ttyACM0`"),
+    ],
 )
 def test_silence_says_what_came_instead_and_what_to_try(received: bytes, hint: str) -> None:
     error = silence("/dev/ttyACM0", received)
