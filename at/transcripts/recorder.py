@@ -57,6 +57,10 @@ class Recorder:
         steps: list[TranscriptStep] = []
         if self._received.pending.endswith(_PROMPTS):
             steps += self._rest(self._received)
+        elif self._received.lacks_lf():
+            # It was answered: the client took the CR for the end, whose LF is late, or never comes.
+            line = self._payloads.received(self._received.take(len(self._received.pending)))
+            steps.append(self._received.step(self._cleaned(line, self._received), at_s))
         self._sent.add(data, at_s)
         return steps + self._take_sent(at_s)
 
@@ -173,6 +177,10 @@ class _Stream:
     def show(self) -> None:
         """Leave out no more."""
         self._skipping = self._quoted = False
+
+    def lacks_lf(self) -> bool:
+        """Return whether what is pending ends with a CR, outside quotes and what is left out."""
+        return self.pending.endswith(b"\r") and not (self._quoted or self._skipping)
 
     def take(self, length: int) -> bytes:
         taken = bytes(self.pending[:length])

@@ -163,3 +163,23 @@ def test_an_answer_stands_behind_its_command_whatever_ends_that(end: str, cuts: 
         (Direction.RECEIVED, b"262019999900001"),
         (Direction.RECEIVED, b"OK"),
     ]
+
+
+def test_an_answer_whose_line_feed_comes_late_stands_before_the_command_that_it_led_to() -> None:
+    recorder = Recorder(Redactor())
+    parts = (
+        *((Direction.SENT, b"AT#XSEND\r"), (Direction.RECEIVED, b"\r\nOK\r")),
+        *((Direction.SENT, b"data"), (Direction.RECEIVED, b"\n"), (Direction.SENT, b"+++")),
+        (Direction.RECEIVED, b"\r\n#XDATAMODE: 0\r\n"),
+    )
+    steps = [step for direction, data in parts for step in recorder.add(direction, data, 0.0)]
+    assert [(step.direction, step.data) for step in steps] == [
+        (Direction.SENT, b"AT#XSEND\r"),
+        (Direction.RECEIVED, b"\r\n"),
+        (Direction.RECEIVED, b"OK\r"),
+        (Direction.SENT, b"{redacted:payload:4}"),
+        (Direction.RECEIVED, b"\n"),
+        (Direction.SENT, b"+++"),
+        (Direction.RECEIVED, b"\r\n"),
+        (Direction.RECEIVED, b"#XDATAMODE: 0\r\n"),
+    ]
