@@ -7,6 +7,7 @@ from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.commands.wifi import ScanAccessPoints, SetWifiMode
 from at.driver.modem import open_modem
 from at.protocol.errors import AtError
+from at.transport.base import labelled
 
 _STATION = 1
 
@@ -25,8 +26,9 @@ class WifiCompanion:
                 await modem.send(SetWifiMode(_STATION))
                 scan = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
         except AtError as error:
+            said = str(error).removeprefix(labelled(self.port)).strip()
             raise WifiUnavailable(
-                f"the Wi-Fi companion on {self.port}: {error}",
+                f"the Wi-Fi companion on {labelled(self.port)} {said}",
                 hint=error.hint
                 or "an ESP-AT answers there: `cellagent config set kit.companion_port PORT` names "
                 "another port",

@@ -52,6 +52,22 @@ async def test_names_may_hold_what_separates_fields() -> None:
     assert (scan.points[0].rssi_dbm, scan.points[0].channel) == (-60, 1)
 
 
+async def test_a_companion_that_falls_silent_is_named_once() -> None:
+    answer = esp_at(b"")
+    far = PtyFarEnd(
+        lambda line: b"" if line.strip() == b"AT+CWLAP" else answer(line),  # type: ignore[operator]
+        terminator=b"\n",
+    )
+    try:
+        with pytest.raises(WifiUnavailable) as told:
+            await WifiCompanion(far.path).scan(0.1)
+    finally:
+        far.unplug()
+    assert str(told.value) == (
+        f"the Wi-Fi companion on {far.path}: no answer to +CWLAP within 0.1 s"
+    )
+
+
 async def test_a_companion_that_is_none_is_said_to_be() -> None:
     far = PtyFarEnd(esp_at(b"+CWLAP:(nonsense"), terminator=b"\n")  # type: ignore[arg-type]
     try:
