@@ -14,7 +14,8 @@ SUITES = Path(__file__).parent / "suites"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> UserProject:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserProject:
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # whoever has this checkout on it
     wheel = built_wheel(tmp_path / "dist")
     asked = [*requirements_of(wheel), "pytest", "pytest-asyncio"]
     installation = Installation(tmp_path / "venv", closure(asked))
