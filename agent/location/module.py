@@ -103,8 +103,8 @@ async def locate(modem: Modem, method: int) -> Position:
                 hint="try again",
             ) from error
         except CommandRejected:
-            while notices.queue:
-                _refuse(notices.queue.get())
+            for notice in notices.take():
+                _refuse(notice)
             raise
     if told.lat is None or told.lon is None:
         raise NotFound(

@@ -108,8 +108,8 @@ class _Asked:
             answer = await self._modem.execute(question, timeout_s=_EACH_S)
         except CommandTimeout:
             return
-        while self._notices.queue:
-            self._add(self._notices.queue.get().line)
+        for notice in self._notices.take():
+            self._add(notice.line)
         self._add(question)
         for line in answer.lines:
             self._add(line)

@@ -31,6 +31,10 @@ class Stream(Generic[T]):
         """How many items were dropped for newer ones before they were read."""
         return self.queue.dropped
 
+    def take(self) -> list[T]:
+        """Remove and return the items that wait, without waiting for more."""
+        return [self.queue.get() for _ in range(len(self.queue))]
+
     def end(self, reason: AtError) -> None:
         """Raise `reason` in the reader once the queue is empty."""
         self._ended = reason

@@ -25,7 +25,6 @@ from at.protocol.timeouts import timeout_of
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from at.decode import Check
-    from at.driver.stream import Stream
     from at.protocol.line.items import Item
     from at.tokens.attestation import Signed
 
@@ -78,14 +77,14 @@ async def command(
             )
     async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         beside = modem.lines()
-        _take(beside)  # what came before the first command
+        beside.take()  # what came before the first command
         for line in _lines(commands):
             try:
                 answer = await modem.execute(
                     line, timeout_s=timeout_s or timeout_of(line), multiline="\n" in line
                 )
             finally:
-                _note_strays(_take(beside))
+                _note_strays(beside.take())
             show_answer(session, line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
@@ -93,11 +92,6 @@ async def command(
                     note(f"  try: {pasteable_hint(error.hint, str(error), session)}")
                 return exit_code_of(error)
     return 0
-
-
-def _take(beside: Stream[Item]) -> list[Item]:
-    """Return what waits, which is no more then."""
-    return [beside.queue.get() for _ in range(len(beside.queue))]
 
 
 def _note_strays(items: Iterable[Item]) -> None:

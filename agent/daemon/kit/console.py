@@ -181,12 +181,12 @@ class KitConsole:
         classifier = LineClassifier(self._counts)
         try:
             async for first in lines:
-                items = _classify(classifier, [first, *_queued(lines)])
+                items = _classify(classifier, [first, *lines.take()])
                 self._dump_progress(classifier.dump_bytes, at_port)
                 await self.handle(items, publish_plain=not is_leased())
         finally:
             # What was received before the end is stored, too: the kit does not print it again.
-            rest = _classify(classifier, _queued(lines))
+            rest = _classify(classifier, lines.take())
             await self.handle([*rest, *classifier.finish()])
 
     # --- a port of its own
@@ -341,13 +341,6 @@ def _crash_with_dump(item: CapturedDump, crash: Crash | None) -> Crash:
         crash = Crash(now, f"a core dump, {item.dump.status.value}")
     frame = frame_registers(registers(item.dump, item.data)).get("pc")
     return crash if frame is None else msgspec.structs.replace(crash, frame=f"0x{frame:08x}")
-
-
-def _queued(lines: Stream[Item]) -> list[Item]:
-    items = []
-    while lines.queue:
-        items.append(lines.queue.get())
-    return items
 
 
 def _classify(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem]:
