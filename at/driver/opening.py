@@ -247,9 +247,14 @@ def silence(name: str, received: bytes) -> NoAnswer:
             received=received,
         )
     if _IN_NUMBERS.search(received):
+        import shlex  # only a failure pays for it
+
+        way = f"`printf 'ATV1\\r' > {shlex.quote(name)}` has it answer in words"
+        if not name.startswith("/"):
+            way = "send it ATV1 with a terminal program"
         return NoAnswer(
             f"{labelled(name)} the modem answers in numbers instead of OK and ERROR (ATV0)",
-            hint=f"`printf 'ATV1\\r' > {name}` has it answer in words, then try again",
+            hint=f"{way}, then try again",
             received=received,
         )
     return NoAnswer(

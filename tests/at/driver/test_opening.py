@@ -177,6 +177,19 @@ def test_silence_says_what_came_instead_and_what_to_try(received: bytes, hint: s
     assert hint in error.hint
 
 
+@pytest.mark.parametrize(
+    ("port", "way"),
+    [
+        ("/tmp/my kit", "`printf 'ATV1\\r' > '/tmp/my kit'` has it answer in words, then"),
+        ("tcp://127.0.0.1:2000", "send it ATV1 with a terminal program, then"),
+    ],
+)
+def test_the_way_back_from_numbers_can_be_pasted_where_the_port_is_a_file(
+    port: str, way: str
+) -> None:
+    assert silence(port, b"+CMEE: 0\r\n0\r").hint.startswith(way)
+
+
 def module(line: str) -> str | None:
     return {"AT+CGMM": "nRF93M1-LABA-A0A (20250428)"}.get(line, "")
 
