@@ -16,6 +16,8 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import CertificateSource, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import plan_boards, run_board
+from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.steps import commanded_store
 from agent.standin.device_cloud.tables import CLAIMED, COMMANDS
 from agent.standin.principal import DEVICE_KEYS
@@ -113,19 +115,25 @@ async def test_a_kit_without_a_client_is_refused_before_it_is_claimed(
     assert not standin.cloud.table(CLAIMED).items()
 
 
+async def done_on(board: ModemBoard, location: BoardLocation, station: Station) -> Outcome:
+    """Run a board that is open already, and stays so; return its outcome, which is done."""
+
+    @asynccontextmanager
+    async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
+        yield board
+
+    outcome = await run_board(location, station, same_kit, lambda *_: None)
+    assert outcome.outcome == "done", outcome.reason
+    return outcome
+
+
 @pytest.mark.parametrize("mode", [0, 1, 4])
 async def test_the_mode_is_put_back(standin: StandIn, tmp_path: Path, mode: int) -> None:
     tray = tray_of(standin, tmp_path)
     [location] = tray.locations(1)
     async with station_of(standin, tmp_path, CLAIM) as station, tray.open(location) as board:
         await board.set_mode(mode)
-
-        @asynccontextmanager
-        async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
-            yield board
-
-        outcome = await run_board(location, station, same_kit, lambda *_: None)
-        assert outcome.outcome == "done", outcome.reason
+        await done_on(board, location, station)
         assert (await board.read()).mode == mode
 
 
@@ -139,13 +147,7 @@ async def test_the_clock_is_set_where_that_is_allowed_and_the_kit_has_no_time(
     [location] = tray.locations(1)
     async with station_of(standin, tmp_path, goal) as station, tray.open(location) as board:
         await board.set_mode(mode)
-
-        @asynccontextmanager
-        async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
-            yield board
-
-        outcome = await run_board(location, station, same_kit, lambda *_: None)
-        assert outcome.outcome == "done", outcome.reason
+        outcome = await done_on(board, location, station)
         notes = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
         assert ("clock" in {note.step for note in notes}) is is_set
 
