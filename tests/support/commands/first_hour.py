@@ -135,6 +135,13 @@ def _kit(world: World, *options: str) -> None:
     world.names["tty"] = str(Path(kits[0].port).resolve())
 
 
+def _onboarded(world: World) -> None:
+    """The kit in service: what an agent asks for it is answered."""
+    onboard = "cellagent provision run --registration onboard --set-clock"
+    done = world.type(f"{onboard} --profile standin --port {{kit}}")
+    assert done.code == 0, done
+
+
 def _holder(world: World) -> None:
     """Another program that has the kit's port open."""
     process = world.start([sys.executable, "-S", "-c", _HOLDER, world.names["kit"]], "held")
@@ -256,7 +263,7 @@ def _tls(world: World, kind: str) -> None:
 PARTS: dict[str, Callable[..., None]] = {
     "kit": _kit, "holder": _holder, "agent": _agent, "server": _server, "cloud": _cloud,
     "small-disk": _small_disk, "tls": _tls, "plain-user": _plain_user, "image": _image,
-    "old-python": _old_python,
+    "old-python": _old_python, "onboarded": _onboarded,
 }  # fmt: skip
 
 
