@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -32,6 +31,7 @@ from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.seed import ip_device
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import ROOT, Done, cellagent
+from tests.support.commands.command_tree import command_of, leaves
 from tests.support.commands.running_agent import agent_on, write_profile
 from tests.support.location.located_kit import LAT, LON
 from tests.support.location.moving_kit import MovingKit, moving_kit
@@ -353,26 +353,6 @@ def _commands(table: Mapping[str, Any] = root.table, above: str = "") -> dict[st
     return found
 
 
-def _leaves(name: str, command: click.Command) -> Iterator[str]:
-    if not isinstance(command, click.Group):
-        yield name
-        return
-    for inner in command.list_commands(click.Context(command)):
-        below = command.get_command(click.Context(command), inner)
-        assert below is not None
-        yield from _leaves(f"{name} {inner}", below)
-
-
-def _loaded(name: str) -> click.Command:
-    command: click.Command = root
-    for word in name.split():
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found is not None
-        command = found
-    return command
-
-
 def test_the_table_names_every_command_that_can_call_the_device_cloud() -> None:
     calling = _modules_with_calls_of_the_device_cloud()
     assert {"agent.cloud.fota_jobs", "agent.location.calls", "agent.cloud.firmware"} <= calling
@@ -380,7 +360,7 @@ def test_the_table_names_every_command_that_can_call_the_device_cloud() -> None:
         leaf
         for name, module in _commands().items()
         if _reached(module) & calling
-        for leaf in _leaves(name, _loaded(name))
+        for leaf in leaves(command_of(name), tuple(name.split()))
     }
     assert {"locate", "fota pull", "device show", "run"} <= able
     named = {

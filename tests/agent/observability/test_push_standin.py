@@ -27,15 +27,11 @@ from agent.outbox.delivery_loop import Delivery
 from agent.outbox.delivery_requests import ServiceSender
 from agent.wiring.forwarding import Forwarder
 from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 from tests.support.outbox.outboxes import outbox
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
-# The service's published test event.
-EVENT = bytes.fromhex(
-    "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
-    "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"
-)
 
 
 @pytest.fixture
@@ -95,7 +91,9 @@ def device_coredump(size: int) -> bytes:
 @pytest.mark.contract("O5.1", "O1.4", "O4.3")
 @pytest.mark.parametrize("mtu", [9, 46, 87])
 async def test_chunks_of_every_size_are_put_together_again(cloud, client, box, mtu):
-    chunks = [NewItem(ItemKind.CHUNK, "TESTSERIAL", chunk) for chunk in encode(EVENT, mtu)]
+    chunks = [
+        NewItem(ItemKind.CHUNK, "TESTSERIAL", chunk) for chunk in encode(EXAMPLE_MESSAGE, mtu)
+    ]
     await box.aput(chunks)
     assert await delivered(box, client) == len(chunks)
     (event,) = await listed(cloud, "events")

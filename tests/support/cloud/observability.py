@@ -127,6 +127,17 @@ async def push_chunk(standin: StandIn, content: bytes, serial: str = "kit-1", **
     )
 
 
+def in_parts(parts: list[bytes], boundary: str = "b", head: str | None = None) -> bytes:
+    """Return chunks as one body; `head` stands where each part has its header."""
+    body = b""
+    for part in parts:
+        usual = f"Content-Length: {len(part)}\r\nContent-Type: application/octet-stream"
+        lines = usual if head is None else head
+        lines = f"{lines}\r\n" if lines else ""
+        body += f"--{boundary}\r\n{lines}\r\n".encode() + part + b"\r\n"
+    return body + f"--{boundary}--\r\n".encode()
+
+
 async def problems(standin: StandIn) -> list[str]:
     """Return the errors of the processing log."""
     lines = (await with_token(standin)("GET", "~/processing-log")).json()["data"]

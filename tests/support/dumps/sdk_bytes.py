@@ -1,5 +1,6 @@
 """What the device SDK puts on the wire, written out by hand for tests: chunks, messages, dumps."""
 
+import base64
 import struct
 from typing import Any
 
@@ -10,6 +11,7 @@ EXAMPLE_SINGLE = bytes.fromhex(
     "0802a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d7465737406"
     "6d746573742d686172647761726504a101a1726368756e6b5f746573745f737563636573730131e4"
 )
+EXAMPLE_MESSAGE = EXAMPLE_SINGLE[1:-2]
 EXAMPLE_PAIR = (
     bytes.fromhex(
         "485402a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d746573"
@@ -61,6 +63,14 @@ def chunks(message: bytes, size: int, *, pad: bool = False) -> list[bytes]:
             return [*out, last.ljust(size, b"\xba") if pad else last]
         out.append(head + rest[:room])
         at += len(rest[:room])
+
+
+def exported(message: bytes, size: int = 46) -> bytes:
+    """Return what the SDK logs of a message: a line for each chunk."""
+    return b"".join(
+        b"[00:00:01.000,000] <inf> mflt: MC:" + base64.b64encode(chunk) + b":\r\n"
+        for chunk in chunks(message, size)
+    )
 
 
 def event_message(event: dict[Any, Any] | list[Any]) -> bytes:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from at.commands.catalog import command_of
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
 from at.virtual.state import StateFile
@@ -31,6 +32,15 @@ def printed(modem: VirtualModem, line: str) -> str:
 def ask(modem: VirtualModem, line: str) -> list[str]:
     """Send a command line now; return the lines that the modem prints at once, but empty ones."""
     return [text for text in printed(modem, line).split("\r\n") if text]
+
+
+def assert_answered(line: str, answer: str) -> None:
+    """Assert that a kit with its radio on answers this one line, which the typed command reads."""
+    told, final = ask(switched_on("AT+CFUN=1"), line)
+    assert (told, final) == (answer, "OK")
+    typed = command_of(line)
+    if typed is not None:
+        typed.parse([told])
 
 
 def notices_until(modem: VirtualModem, until: float) -> list[tuple[float, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import subprocess
 import sys
@@ -12,29 +11,19 @@ import pytest
 
 from agent.observability.ingest.chunk_codec import encode
 from tests.support.commands.command_line import with_bytes
-
-# The service's published test event.
-EVENT = bytes.fromhex(
-    "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
-    "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"
-)
+from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE, exported
 
 
 def capture(*arguments: str, stdin: bytes = b"") -> tuple[int, list[dict[str, object]], str]:
     return with_bytes("capture", *arguments, stdin=stdin)
 
 
-def exported(message: bytes, mtu: int = 46) -> bytes:
-    return b"".join(
-        b"[00:00:01.000,000] <inf> mflt: MC:" + base64.b64encode(chunk) + b":\r\n"
-        for chunk in encode(message, mtu)
-    )
-
-
 def test_chunks_come_out_in_order_with_a_summary():
-    code, lines, _ = capture("chunks", "-", stdin=b"noise\n" + exported(EVENT) + b"MC:x:\n")
+    code, lines, _ = capture(
+        "chunks", "-", stdin=b"noise\n" + exported(EXAMPLE_MESSAGE) + b"MC:x:\n"
+    )
     assert code == 0
-    assert lines[:-1] == [{"chunk": chunk.hex()} for chunk in encode(EVENT, 46)]
+    assert lines[:-1] == [{"chunk": chunk.hex()} for chunk in encode(EXAMPLE_MESSAGE, 46)]
     assert lines[-1] == {"summary": {"chunks": 2, "damaged_lines": 1}}
 
 
@@ -42,12 +31,12 @@ def test_chunks_come_out_in_order_with_a_summary():
 def test_a_console_that_powershell_saved_holds_the_same_and_a_compressed_one_is_refused(
     command: str, tmp_path: Path
 ):
-    _, plain, _ = capture(command, "-", stdin=exported(EVENT))
+    _, plain, _ = capture(command, "-", stdin=exported(EXAMPLE_MESSAGE))
     assert len(plain) > 1
-    saved = exported(EVENT).decode().encode("utf-16")
+    saved = exported(EXAMPLE_MESSAGE).decode().encode("utf-16")
     assert capture(command, "-", stdin=saved)[1] == plain
     packed = tmp_path / "console.log.gz"
-    packed.write_bytes(gzip.compress(exported(EVENT)))
+    packed.write_bytes(gzip.compress(exported(EXAMPLE_MESSAGE)))
     code, _, said = capture(command, str(packed))
     assert code == 2
     assert "it is compressed" in said
@@ -56,7 +45,7 @@ def test_a_console_that_powershell_saved_holds_the_same_and_a_compressed_one_is_
 
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path):
     log = tmp_path / "console.log"
-    log.write_bytes(exported(EVENT) * 5000)  # more than a pipe holds
+    log.write_bytes(exported(EXAMPLE_MESSAGE) * 5000)  # more than a pipe holds
     command = [sys.executable, "-m", "agent", "capture", "chunks", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
@@ -74,9 +63,9 @@ def test_a_message_that_cannot_be_decoded_is_still_a_message():
 
 
 def test_encode_prints_what_the_device_would():
-    code, lines, _ = capture("encode", "--mtu", "46", stdin=EVENT.hex().encode() + b"\n")
+    code, lines, _ = capture("encode", "--mtu", "46", stdin=EXAMPLE_MESSAGE.hex().encode() + b"\n")
     assert code == 0
-    assert lines == [{"chunk": chunk.hex()} for chunk in encode(EVENT, 46)]
+    assert lines == [{"chunk": chunk.hex()} for chunk in encode(EXAMPLE_MESSAGE, 46)]
 
 
 @pytest.mark.parametrize(

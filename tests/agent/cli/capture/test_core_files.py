@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -138,19 +137,16 @@ def test_a_core_that_comes_through_a_pipe_is_one(tmp_path, data):
     assert (code, line["status"], out.read_bytes()) == (0, "complete", data)
 
 
-def exported(message: bytes) -> bytes:
-    lines = [f"MC:{b64encode(each).decode()}:" for each in sdk_bytes.chunks(message, 80)]
-    return "".join(f"[00:00:01.000] <inf> mflt: {each}\r\n" for each in lines).encode()
-
-
 @pytest.mark.contract("O5.6")
 @pytest.mark.parametrize("lines", ["as printed", "of capture chunks"])
 def test_a_device_core_that_came_in_chunks_is_taken_out_beside_a_zephyr_dump(
     tmp_path: Path, lines: str
 ):
     one, other = sdk_bytes.coredump(), sdk_bytes.coredump(reason=0x8001)
-    log = exported(b"\x01" + one) + exported(sdk_bytes.event_message(sdk_bytes.heartbeat()))
-    log += exported(b"\x81" + sdk_bytes.run_lengths(other))
+    log = sdk_bytes.exported(b"\x01" + one) + sdk_bytes.exported(
+        sdk_bytes.event_message(sdk_bytes.heartbeat())
+    )
+    log += sdk_bytes.exported(b"\x81" + sdk_bytes.run_lengths(other))
     if lines == "of capture chunks":
         log = "\n".join(map(json.dumps, capture("chunks", "-", stdin=log)[1])).encode()
     else:
@@ -166,7 +162,9 @@ def test_a_device_core_that_came_in_chunks_is_taken_out_beside_a_zephyr_dump(
 
 def test_a_device_core_of_chunks_that_cannot_be_read_is_kept_apart(tmp_path: Path):
     out = tmp_path / "out.bin"
-    log = exported(b"\x81\x7f\x01") + exported(b"\x01" + sdk_bytes.coredump()[:-5])
+    log = sdk_bytes.exported(b"\x81\x7f\x01") + sdk_bytes.exported(
+        b"\x01" + sdk_bytes.coredump()[:-5]
+    )
     code, told, said = capture("coredump", "-", "--out", str(out), stdin=log)
     assert code == 1
     assert [each.get("status") for each in told] == ["damaged", "incomplete"]

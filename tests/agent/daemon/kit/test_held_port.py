@@ -48,6 +48,11 @@ async def kept_open(port: HeldPort, steps: list[str]) -> None:
     steps.append("closed")
 
 
+async def flashed(port: HeldPort, steps: list[str]) -> None:
+    async with port.released("west"):
+        steps.append("released")
+
+
 async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -74,12 +79,7 @@ async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
     keeping = asyncio.ensure_future(kept_open(port, steps))
     await asyncio.sleep(0)
     port.set_dump_bytes(16)
-
-    async def flash() -> None:
-        async with port.released("west"):
-            steps.append("released")
-
-    flashing = asyncio.ensure_future(flash())
+    flashing = asyncio.ensure_future(flashed(port, steps))
     for _ in range(5):
         await asyncio.sleep(0)
     assert steps == ["opened"]
@@ -122,12 +122,7 @@ async def test_who_gives_up_during_a_core_dump_leaves_the_port_open():
     keeping = asyncio.ensure_future(kept_open(port, steps))
     await asyncio.sleep(0)
     port.set_dump_bytes(16)
-
-    async def flash() -> None:
-        async with port.released("west"):
-            steps.append("released")
-
-    flashing = asyncio.ensure_future(flash())
+    flashing = asyncio.ensure_future(flashed(port, steps))
     for _ in range(5):
         await asyncio.sleep(0)
     flashing.cancel()

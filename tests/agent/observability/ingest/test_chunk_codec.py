@@ -17,12 +17,7 @@ from agent.observability.ingest.chunk_codec import (
 )
 from agent.observability.ingest.chunk_codec import Reassembler as Ours
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler as Theirs
-
-# The service's published test event.
-EVENT = bytes.fromhex(
-    "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
-    "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"
-)
+from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE
 
 
 def received(chunks: list[bytes]) -> list[ReassembledMessage | DamagedMessage]:
@@ -45,14 +40,14 @@ def test_the_crc_gives_the_published_check_value():
 
 @pytest.mark.contract("O5.1")
 def test_the_published_event_fits_one_chunk():
-    assert list(encode(EVENT, 87)) == [b"\x08" + EVENT + bytes.fromhex("31e4")]
+    assert list(encode(EXAMPLE_MESSAGE, 87)) == [b"\x08" + EXAMPLE_MESSAGE + bytes.fromhex("31e4")]
 
 
 @pytest.mark.contract("O5.1")
 def test_the_published_event_is_cut_in_two_at_46_bytes():
-    first, last = encode(EVENT, 46)
-    assert first == b"\x48\x54" + EVENT[:44]
-    assert last == b"\x80\x2c" + EVENT[44:] + bytes.fromhex("31e4")
+    first, last = encode(EXAMPLE_MESSAGE, 46)
+    assert first == b"\x48\x54" + EXAMPLE_MESSAGE[:44]
+    assert last == b"\x80\x2c" + EXAMPLE_MESSAGE[44:] + bytes.fromhex("31e4")
 
 
 # The CRC ends the last chunk of each.
@@ -94,7 +89,7 @@ def test_offsets_above_127_take_two_bytes():
 @pytest.mark.parametrize("mtu", [8, 1, 0, -1])
 def test_a_buffer_below_nine_bytes_is_refused(mtu):
     with pytest.raises(ValueError, match="at least 9"):
-        encode(EVENT, mtu)
+        encode(EXAMPLE_MESSAGE, mtu)
 
 
 @given(st.integers(0, 0xFFFFFFFF))
@@ -162,8 +157,8 @@ def test_a_chunk_sent_twice_adds_nothing(message, mtu, data):
 
 
 def test_a_message_started_again_is_whole_and_the_first_start_is_counted():
-    chunks = list(encode(EVENT, 30))
-    assert messages([*chunks[:2], *chunks]) == [EVENT]
+    chunks = list(encode(EXAMPLE_MESSAGE, 30))
+    assert messages([*chunks[:2], *chunks]) == [EXAMPLE_MESSAGE]
     assert damages([*chunks[:2], *chunks]) == [
         "56 of 84 bytes were received, then it was started again"
     ]
@@ -197,9 +192,11 @@ def test_what_follows_a_break_is_passed_over_until_a_message_begins():
 
 
 def test_the_old_form_carries_its_crc_behind_the_header():
-    crc = crc16(EVENT).to_bytes(2, "little")
-    assert messages([b"\x00" + crc + EVENT]) == [EVENT]
-    assert messages([b"\x40" + crc + b"\x54" + EVENT[:50], b"\x80\x32" + EVENT[50:]]) == [EVENT]
+    crc = crc16(EXAMPLE_MESSAGE).to_bytes(2, "little")
+    assert messages([b"\x00" + crc + EXAMPLE_MESSAGE]) == [EXAMPLE_MESSAGE]
+    assert messages(
+        [b"\x40" + crc + b"\x54" + EXAMPLE_MESSAGE[:50], b"\x80\x32" + EXAMPLE_MESSAGE[50:]]
+    ) == [EXAMPLE_MESSAGE]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from at.commands.catalog import command_of
-from tests.support.modem.virtual_modems import ask, switched_on
+from tests.support.modem.virtual_modems import ask, assert_answered, switched_on
 
 
 @pytest.mark.parametrize(
     ("command", "answer"), [("AT%XVBAT", "%XVBAT: 5054"), ("AT%XTEMP?", "%XTEMP: 24")]
 )
 def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
-    kit = switched_on("AT+CFUN=1")
-    line, final = ask(kit, command)
-    assert (line, final) == (answer, "OK")
-    typed = command_of(command)
-    if typed is not None:
-        typed.parse([line])
+    assert_answered(command, answer)
 
 
 def test_the_supply_has_no_read_form() -> None:

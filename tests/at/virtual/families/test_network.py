@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from at.commands.catalog import command_of
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
-from tests.support.modem.virtual_modems import ask, switched_on
+from tests.support.modem.virtual_modems import ask, assert_answered, switched_on
 
 
 @pytest.mark.parametrize(
@@ -20,12 +19,7 @@ from tests.support.modem.virtual_modems import ask, switched_on
     ],
 )
 def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
-    kit = switched_on("AT+CFUN=1")
-    line, final = ask(kit, command)
-    assert (line, final) == (answer, "OK")
-    typed = command_of(command)
-    if typed is not None:
-        typed.parse([line])
+    assert_answered(command, answer)
 
 
 @pytest.mark.parametrize("command", ["AT+CEMODE=1", "AT+CEMODE=3", "AT+CEMODE", "AT+CGATT=0"])

@@ -18,7 +18,7 @@ from agent.standin.observability.ingest.messages import (
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import PROJECTS
-from tests.support.cloud.observability import problems, push_chunk, with_token
+from tests.support.cloud.observability import in_parts, problems, push_chunk, with_token
 from tests.support.cloud.standin import StandIn
 from tests.support.dumps.sdk_bytes import (
     EXAMPLE_PAIR,
@@ -63,16 +63,6 @@ def test_a_run_of_gigabytes_is_refused_before_it_is_made() -> None:
 def test_what_is_no_message_is_named(data: bytes) -> None:
     with pytest.raises(BadMessage):
         parse_message(data)
-
-
-def in_parts(parts: list[bytes], boundary: str = "b", head: str | None = None) -> bytes:
-    body = b""
-    for part in parts:
-        usual = f"Content-Length: {len(part)}\r\nContent-Type: application/octet-stream"
-        lines = usual if head is None else head
-        lines = f"{lines}\r\n" if lines else ""
-        body += f"--{boundary}\r\n{lines}\r\n".encode() + part + b"\r\n"
-    return body + f"--{boundary}--\r\n".encode()
 
 
 @pytest.mark.contract("O5.1")

@@ -18,6 +18,7 @@ from tests.support.cloud.observability import (
     Caller,
     an_event,
     error_of,
+    in_parts,
     problems,
     push,
     push_chunk,
@@ -33,16 +34,6 @@ from tests.support.dumps.sdk_bytes import (
     event_message,
     heartbeat,
 )
-
-
-def in_parts(parts: list[bytes], boundary: str = "b", head: str | None = None) -> bytes:
-    body = b""
-    for part in parts:
-        usual = f"Content-Length: {len(part)}\r\nContent-Type: application/octet-stream"
-        lines = usual if head is None else head
-        lines = f"{lines}\r\n" if lines else ""
-        body += f"--{boundary}\r\n{lines}\r\n".encode() + part + b"\r\n"
-    return body + f"--{boundary}--\r\n".encode()
 
 
 @pytest.mark.contract("O3.4")
