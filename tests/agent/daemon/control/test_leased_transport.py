@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,10 @@ from tests.support.commands.running_agent import (
     Served,
     agent_on,
     concern_of,
-    kit_keys,
     kit_to_crash,
     profile_with,
     serve,
     virtual_kit,
-    write_profile,
 )
 from tests.support.fota.signed_images import signed_image
 from tests.support.fota.update_offers import (
@@ -48,16 +46,6 @@ heard = b""
 while b"OK" not in heard:
     heard += os.read(port, 100)
 """
-
-
-@pytest.fixture
-async def agent(tmp_path: Path) -> AsyncIterator[RunningAgent]:
-    """An agent that holds the virtual kit on FOLDER/kit, and the stand-in."""
-    cloud = await serve("cloud", "serve")
-    where = write_profile(tmp_path, cloud.ready, {"kit": kit_keys(tmp_path)})
-    async with kit_to_crash(tmp_path), agent_on(where) as agent:
-        await agent.until("kit", "link", "well")
-        yield agent
 
 
 @pytest.mark.parametrize(

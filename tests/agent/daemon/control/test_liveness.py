@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,7 @@ from agent.daemon.control.socket import control_socket_of
 from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent
 from tests.support.commands.console_window import PATIENCE_S, window
-from tests.support.commands.running_agent import (
-    RunningAgent,
-    agent_on,
-    concern_of,
-    kit_keys,
-    kit_to_crash,
-    serve,
-    write_profile,
-)
+from tests.support.commands.running_agent import RunningAgent, concern_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -47,15 +38,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-async def agent(tmp_path: Path) -> AsyncIterator[RunningAgent]:
-    cloud = await serve("cloud", "serve")
-    where = write_profile(tmp_path, cloud.ready, {"kit": kit_keys(tmp_path)})
-    async with kit_to_crash(tmp_path), agent_on(where) as agent:
-        await agent.until("kit", "link", "well")
-        yield agent
 
 
 async def test_each_command_tells_a_stopped_agent_and_works_once_it_goes_on(

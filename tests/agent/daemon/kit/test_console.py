@@ -29,7 +29,7 @@ from at.protocol.line.framing import Log
 from at.protocol.line.items import Unknown
 from at.virtual.console import export_lines
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
-from tests.support.outbox.outboxes import OutboxOnFullDisk
+from tests.support.outbox.outboxes import OutboxOnFullDisk, totals
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 
@@ -107,10 +107,6 @@ def names() -> IdentityTracker:
     return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
 
 
-def bodies(outbox: Outbox) -> int:
-    return outbox.transact(lambda store: store.totals()).waiting
-
-
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: OutboxOnFullDisk):
     console = KitConsole(
         StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox, names(), lambda: None
@@ -127,7 +123,7 @@ async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: O
     hearing.cancel()
     await asyncio.gather(hearing, return_exceptions=True)
     await outbox.atransact(lambda store: store.totals())
-    assert bodies(outbox) == len(exported)
+    assert totals(outbox).waiting == len(exported)
 
 
 async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(
@@ -174,7 +170,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     again.set()
     while concern.phase is Phase.TROUBLE:
         await registry.changed()
-    assert bodies(outbox) == len(chunks)
+    assert totals(outbox).waiting == len(chunks)
     assert "works again" in caplog.records[-1].message
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
