@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from at.driver.command_in_flight import CommandInFlight, Probe
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
@@ -17,8 +16,6 @@ from at.protocol.line.framing import Prompt
 from at.protocol.line.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.line.resynchronisation import ABORT_S, LONGEST_S, PROBE_S
 from at.transport.base import Receiver, Transport, labelled
-
-T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
 _RESTARTS_IN_A_ROW = 5
@@ -52,10 +49,11 @@ class Link:
         """Whether the modem has no probe command (ESP-AT): AT and then silence replace a probe."""
         self.on_idle_restart: Callable[[], None] = lambda: None
         """Called when the modem restarts while no command is in flight."""
+        self.turns = Turns()
+        """Whoever has one may use `exchange()`, `make_ready()` and `write()`."""
         self._on_item = on_item
         self._on_lost = on_lost
         self._state = IN_STEP
-        self._turns = Turns()
         self._machine = Exchange()
         self._resynchroniser = Resynchroniser()
         self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
@@ -113,7 +111,7 @@ class Link:
         final result meanwhile, it may take GRACE_S longer. `payload` is sent when the modem prompts
         for it. Raises CommandTimeout, ModemReset, LinkLost, NoAnswer.
         """
-        async with self._turns:
+        async with self.turns:
             if self._state is not IN_STEP:
                 timeout_s = await self.make_ready(timeout_s)
             return await self.exchange(line, timeout_s, owner, payload=payload)
@@ -124,8 +122,7 @@ class Link:
         The link reads the same bytes, so that no notice is lost. Afterwards it is suspect, because
         the modem may hold half a command line.
         """
-
-        async def passed_through() -> None:
+        async with self.turns:
             await self.make_ready()
             self.listener = borrower
             try:
@@ -133,13 +130,6 @@ class Link:
             finally:
                 self.listener = None
                 self.mark_suspect()
-
-        await self.exclusively(passed_through)
-
-    async def exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work`, which may use `exchange()` and `settle()`, as one turn."""
-        async with self._turns:
-            return await work()
 
     async def make_ready(self, timeout_s: float = LONGEST_S) -> float:
         """Resynchronise a suspect link, then restore what a restart has undone.
@@ -323,7 +313,7 @@ class Link:
         self.restarts += 1
         self._change(LinkEvent.RESTART)
         self._resynchroniser.outstanding.clear()
-        if not self._turns.taken:
+        if not self.turns.taken:
             self.on_idle_restart()
         self._in_flight.restart(
             ModemReset(
@@ -340,7 +330,7 @@ class Link:
             error.hint = getattr(cause, "hint", away)  # of a transport that knows better
             self._lost = error
         self._in_flight.fail(self._lost)
-        self._turns.let_all_through()  # to be told of the loss
+        self.turns.let_all_through()  # to be told of the loss
         if self.listener is not None:
             self.listener.connection_lost(self._lost)
         self._on_lost(self._lost)

@@ -192,13 +192,11 @@ class Modem:
         data mode before anything else is sent. Raises CommandTimeout after `timeout_s`, ModemReset,
         CommandRejected.
         """
-        link, line, last = self._link, self._checked(command), ""
-
-        async def work() -> Answer:
-            nonlocal last
+        link, line = self._link, self._checked(command)
+        async with link.turns:
             answer = await link.exchange(line, await link.make_ready(timeout_s))
             if not answer.ok:
-                return answer
+                raise rejection(line, answer)
             link.begin_data()
             try:
                 # From here on: what came before tells of an earlier transfer.
@@ -213,11 +211,6 @@ class Modem:
                 what = f"{name}: no end of the transfer in {timeout_s:g} s"
                 raise CommandTimeout(what) from error
             link.end_data()
-            return answer
-
-        answer = await link.exclusively(work)
-        if not answer.ok:
-            raise rejection(line, answer)
         return last
 
     async def pass_through(
@@ -236,13 +229,10 @@ class Modem:
         The answer comes as console lines (`lines`). Raises LinkLost, NoAnswer.
         """
         data = line.encode() + self.terminator.wire
-
-        async def typed() -> None:
+        async with self._link.turns:
             await self._link.make_ready()
             self._link.write(data)
             self._link.mark_suspect()  # the effect of the line is unknown
-
-        await self._link.exclusively(typed)
         await self._make_ready()
 
     # --- unsolicited lines

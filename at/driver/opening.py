@@ -104,11 +104,8 @@ async def handshake(
     its dialect, and whether numbered errors are on. An answer may take `answer_timeout_s` seconds.
     Raises NoAnswer.
     """
-
-    async def work() -> Answer:
-        return await _Handshake(link, answer_timeout_s).first_answer(dialect, terminator)
-
-    answer = await link.exclusively(work)
+    async with link.turns:
+        answer = await _Handshake(link, answer_timeout_s).first_answer(dialect, terminator)
     link.answers_no_probe = not answer.ok
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
     return int(setting[0]) if setting and setting[0].isdigit() else None

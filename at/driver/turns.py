@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from types import TracebackType
 
 
 class Turns:
@@ -24,12 +23,7 @@ class Turns:
                 raise
         self.taken = True
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exc: object) -> None:
         self._pass_on()
 
     def let_all_through(self) -> None:

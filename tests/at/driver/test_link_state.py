@@ -229,14 +229,11 @@ def test_after_any_events_a_command_gets_its_own_answer(events: list[str]) -> No
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             elif event == "transferred":
-
-                async def transfer() -> None:
+                async with line.link.turns:
                     with contextlib.suppress(NoAnswer):
                         await line.link.make_ready()
                         line.data()
                         line.data_end()
-
-                await line.link.exclusively(transfer)
             elif event == "restoring":
                 line.restart()
                 line.while_restoring = line.restart
