@@ -24,7 +24,6 @@ from msgspec import Struct
 from at.protocol.errors import ParseError
 from at.protocol.values import Fields, name_before_colon
 
-K = TypeVar("K")
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -87,13 +86,11 @@ def parse(name: str, line: str, context: str | None = None) -> Notice:
 
 
 class Dispatcher:
-    """Delivers each notice to the queues subscribed to its name or type, in constant time."""
+    """Delivers each notice to the queues subscribed to its name or type."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[BoundedQueue[Notice]]] = {}
-        self._by_type: dict[type[Notice], list[BoundedQueue[Notice]]] = {}
-        self.unclaimed = 0
-        """How many notices had no subscriber."""
+        self._by_type: list[tuple[type[Notice], BoundedQueue[Notice]]] = []
 
     def add(self, queue: BoundedQueue[Notice], *keys: type[Notice] | str) -> None:
         """Subscribe `queue` to the names and types in `keys`; none means all notices."""
@@ -101,36 +98,23 @@ class Dispatcher:
             if isinstance(key, str):
                 self._by_name.setdefault(key, []).append(queue)
             else:
-                self._by_type.setdefault(key, []).append(queue)
+                self._by_type.append((key, queue))
 
     def remove(self, queue: BoundedQueue[Notice]) -> None:
         """Unsubscribe `queue`."""
-        _without(self._by_name, queue)
-        _without(self._by_type, queue)
+        for name, queues in self._by_name.items():
+            self._by_name[name] = [one for one in queues if one is not queue]
+        self._by_type = [one for one in self._by_type if one[1] is not queue]
 
     def dispatch(self, name: str, line: str, context: str | None) -> None:
-        """Parse a notice and put it once into each subscribed queue."""
-        named = self._by_name.get(name)
+        """Parse a notice, if anyone may want it, and put it once into each subscribed queue."""
+        named = self._by_name.get(name, [])
         if not named and not self._by_type:
-            self.unclaimed += 1
             return
         notice = parse(name, line, context)
-        queues = named or []
-        if self._by_type:
-            queues = list(queues)
-            for kind in type(notice).__mro__[:-1]:
-                queues += [one for one in self._by_type.get(kind, ()) if one not in queues]
-        for queue in queues:
+        typed = [queue for kind, queue in self._by_type if isinstance(notice, kind)]
+        for queue in dict.fromkeys(named + typed):
             queue.put(notice)
-        if not queues:
-            self.unclaimed += 1
-
-
-def _without(table: dict[K, list[BoundedQueue[Notice]]], queue: BoundedQueue[Notice]) -> None:
-    for key, queues in list(table.items()):
-        table[key] = [one for one in queues if one is not queue]
-        if not table[key]:
-            del table[key]
 
 
 class BoundedQueue(Generic[T]):

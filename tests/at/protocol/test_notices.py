@@ -55,16 +55,26 @@ def test_a_notice_reaches_each_subscriber_of_its_name_or_type_once() -> None:
         dispatcher.remove(queue)
     dispatcher.dispatch("%COUNTED", "%COUNTED: 2", None)
     assert [len(queue) for queue in queues.values()] == [1, 1, 1, 1, 0]
-    assert dispatcher.unclaimed == 1
 
 
-def test_a_notice_without_a_subscriber_is_counted_and_not_parsed() -> None:
+def test_a_notice_that_nobody_may_want_is_not_parsed() -> None:
+    parsed = []
+
+    def parse(line: str, _context: str | None) -> Notice:
+        parsed.append(line)
+        return Notice("%UNWANTED", line)
+
+    notices.register("%UNWANTED", parse)
     dispatcher = Dispatcher()
+    by_type: BoundedQueue[Notice] = BoundedQueue(1)
     dispatcher.add(BoundedQueue(1), "%OTHER")
-    dispatcher.dispatch("%COUNTED", "%COUNTED: 1", None)
-    dispatcher.add(BoundedQueue(1), Malformed)
-    dispatcher.dispatch("%COUNTED", "%COUNTED: 1", None)
-    assert dispatcher.unclaimed == 2
+    dispatcher.dispatch("%UNWANTED", "%UNWANTED: 1", None)
+    dispatcher.add(by_type, Malformed)
+    dispatcher.dispatch("%UNWANTED", "%UNWANTED: 2", None)
+    dispatcher.remove(by_type)
+    dispatcher.dispatch("%UNWANTED", "%UNWANTED: 3", None)
+    assert parsed == ["%UNWANTED: 2"]
+    assert len(by_type) == 0
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 8))
