@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from at.protocol.errors import ParseError
 from at.protocol.values import PartlyHidden
 from at.tokens.csr import read_key_body
-from at.tokens.key_formats import decode_base64url, key_id, verify_raw
+from at.tokens.key_formats import decode_base64url, key_id, key_pem, verify_raw
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -221,8 +221,8 @@ def read_generated_key(text: str) -> GeneratedKey:
         common_name=key.common_name,
         self_signed=key.self_signed,
         key_id=key_id(key.key),
-        public_key_pem=key.public_key_pem,
-        csr_pem=key.pem if key.kind == "csr" else None,
+        public_key_pem=key_pem(key.key),
+        csr_pem=key.csr_pem,
     )
     if sign1 is None:
         return generated

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from at.protocol.errors import ParseError
-from at.tokens.key_formats import key_pem, load_public_key
+from at.tokens.key_formats import load_public_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -33,19 +34,13 @@ class KeyBody(Struct, frozen=True):
     self_signed: bool | None = None
 
     @property
-    def pem(self) -> str:
-        """The body in PEM, made of the bytes as sent."""
-        from base64 import encodebytes
-
-        label = "CERTIFICATE REQUEST" if self.kind == "csr" else "PUBLIC KEY"
-        text = encodebytes(self.der).decode().replace("\n", "")
+    def csr_pem(self) -> str | None:
+        """The request in PEM, made of the bytes as sent; None for a bare key."""
+        if self.kind != "csr":
+            return None
+        text = b64encode(self.der).decode()
         lines = "\n".join(text[index : index + 64] for index in range(0, len(text), 64))
-        return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"
-
-    @property
-    def public_key_pem(self) -> str:
-        """The public key in PEM."""
-        return key_pem(self.key)
+        return f"-----BEGIN CERTIFICATE REQUEST-----\n{lines}\n-----END CERTIFICATE REQUEST-----\n"
 
 
 def read_key_body(der: bytes) -> KeyBody:
