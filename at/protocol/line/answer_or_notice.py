@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from at.protocol.dialect import Dialect
 
-NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
 _SIGILS = frozenset("+%#*^$&!")
 _CHUNK = re.compile(r"%FOTA:[ \t]*\"?[A-Za-z0-9+/]{2,}={0,2}\"?,[^,]*,[ \t]*[01]", re.ASCII)
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
