@@ -84,7 +84,8 @@ class Exchange:
         """Name -> the last command of that name that was accepted."""
         self._state = IDLE
         self._command: str | None = None
-        self._owner = Owner("", lambda _: True)
+        self.owner = Owner("", lambda _: True)
+        """Which lines belong to the last command."""
         self._echo: list[str] = []
         self._body: list[str] = []
         self._told: dict[str, None] = {}  # the names of lines of the last answers
@@ -114,21 +115,16 @@ class Exchange:
         """
         self._state = TRANSITIONS[self._state, COMMAND]
         self._command = command
-        self._owner = owner or owner_of(command)
+        self.owner = owner or owner_of(command)
         self._echo = [line for line in (typed or command).splitlines() if line]
         self._body = []
         self._repeated = False
-        self.framer.multiline = self._owner.name
+        self.framer.multiline = self.owner.name
         self.framer.expects_prompt = prompt
-
-    @property
-    def owner(self) -> Owner:
-        """Which lines belong to the last command."""
-        return self._owner
 
     def await_another(self, answer: Answer) -> None:
         """Await the answer to the same command again: this one may be another command's."""
-        self.start(answer.command or "", self._owner)
+        self.start(answer.command or "", self.owner)
 
     def abandon(self) -> list[Item]:
         """Drop the command in flight and an unfinished line; return the items held back."""
@@ -262,10 +258,10 @@ class Exchange:
             self._named_line(name, line)
         elif line in START_LINES:
             self._restart(line)
-        elif self._state is ANSWERED and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
+        elif self._state is ANSWERED and self.owner.name in _LISTS_COMMANDS and line[:2] == "AT":
             self._echo = []
             self._body.append(line)
-        elif self._state is ANSWERED and line == self._owner.name:
+        elif self._state is ANSWERED and line == self.owner.name:
             self._body.append(line)  # a test form may be answered with the name alone
         elif self.offline and _ECHO.fullmatch(line):
             self._offline_echo(line, line)
@@ -281,7 +277,7 @@ class Exchange:
     def _named_line(self, name: str, line: str) -> None:
         last = line_name(self._body[-1]) if self._body and name in ONE_SHAPE else ""
         if self._state is ANSWERED:
-            own = ANSWERS_TO.get(name, name) == self._owner.name and self._owner.owns(line)
+            own = ANSWERS_TO.get(name, name) == self.owner.name and self.owner.owns(line)
         elif own := self.offline and last in ("", name) and not looks_like_notice(line):
             self._state = TRANSITIONS[self._state, NAMED_LINE]
         if own:
@@ -314,7 +310,7 @@ class Exchange:
         return is_pdu
 
     def _takes_bare_lines(self) -> bool:
-        return self._owner.bare if self._state is ANSWERED else self.offline
+        return self.owner.bare if self._state is ANSWERED else self.offline
 
     def _final(self, line: str, final: str, code: int | None, text: str) -> Answer | Unknown:
         """Return the answer that a final result ends, unless it ends one that came again."""
@@ -358,5 +354,5 @@ class Exchange:
         self._classified += self._end_offline()
         self.start(command)
         self._echo = []
-        self.framer.multiline = self._owner.name or None
+        self.framer.multiline = self.owner.name or None
         self._classified.append(Echo(line))
