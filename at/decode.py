@@ -39,10 +39,13 @@ class Decoder:
 
     def __init__(self, command: str | None = None, check: Check | None = None) -> None:
         self._command = command
+        parts = read_command(command) if command is not None else None
+        self._name = parts.name if parts is not None else None
         self._check = check
         self._exchange = Exchange(offline=True)
         self._echoed = False
-        self._expect()
+        if command is not None:
+            self._exchange.start(command, owner_of(command))
 
     def feed(self, data: bytes) -> Iterator[dict[str, object]]:
         """Yield what `data` completes, in order."""
@@ -51,10 +54,6 @@ class Decoder:
     def finish(self) -> Iterator[dict[str, object]]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         yield from self._objects(self._exchange.finish())
-
-    def _expect(self) -> None:
-        if self._command is not None:
-            self._exchange.start(self._command, owner_of(self._command))
 
     def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, object]]:
         for item in items:
@@ -125,22 +124,17 @@ class Decoder:
 
     def _command_answered_again(self, answer: Answer) -> str | None:
         """Return the given command if this is another answer to it."""
-        parts = read_command(self._command) if self._command is not None else None
         names = {name_before_colon(line) for line in answer.lines}
-        return self._command if parts is not None and names == {parts.name} else None
+        return self._command if names == {self._name} else None
 
     def _notice(self, item: NoticeLine) -> dict[str, object]:
-        context = item.context
-        if context is None and self._command is not None:
-            parts = read_command(self._command)
-            context = self._command if parts is not None and parts.name == item.name else None
-        notice = notices.parse(item.name, item.line, context)
-        malformed = isinstance(notice, notices.Malformed)
+        given = self._command if self._name == item.name else None
+        notice = notices.parse(item.name, item.line, item.context or given)
         return {
             "type": "notice",
             "name": item.name,
             "line": item.line,
-            "value": None if malformed else as_json(getattr(notice, "value", None)),
+            "value": as_json(getattr(notice, "value", None)),
             "error": notice.error if isinstance(notice, notices.Malformed) else None,
         }
 
