@@ -4,9 +4,9 @@ Time is an argument: `now` is in seconds on any clock that only goes forward, an
 the time that the network gives. Nothing here waits.
 """
 
-import heapq
 import itertools
 import random
+from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -125,8 +125,7 @@ class VirtualKit:
         self.bootloader_mode = False
         self.bootloader_written = False
         self.position_hook: Coordinates | None = None
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._cancelled: set[int] = set()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []  # the next one first
         self._numbers = itertools.count(1)
 
     @property
@@ -208,7 +207,7 @@ class VirtualKit:
     def schedule(self, seconds: float, action: Callable[[], None]) -> int:
         """Schedule `action` for that many seconds from now; return the number for `cancel`."""
         number = next(self._numbers)
-        heapq.heappush(self._timers, (self.now + seconds, number, action))
+        insort(self._timers, (self.now + seconds, number, action))
         return number
 
     def schedule_in_session(self, seconds: float, action: Callable[[], None]) -> int:
@@ -218,8 +217,7 @@ class VirtualKit:
 
     def cancel(self, number: int) -> None:
         """Cancel a scheduled action. A number of an action that already ran is ignored."""
-        if any(pending == number for _, pending, _ in self._timers):
-            self._cancelled.add(number)
+        self._timers = [timer for timer in self._timers if timer[1] != number]
 
     def notify(self, line: str) -> None:
         """Queue a notice for the AT port."""
@@ -232,8 +230,6 @@ class VirtualKit:
     @property
     def next_at(self) -> float | None:
         """When the next action is due, on the clock of `now`; None without one."""
-        while self._timers and self._timers[0][1] in self._cancelled:
-            self._cancelled.discard(heapq.heappop(self._timers)[1])
         return self._timers[0][0] if self._timers else None
 
     def run_next(self, until: float) -> bool:
@@ -241,7 +237,7 @@ class VirtualKit:
         due = self.next_at
         if due is None or due > until:
             return False
-        _, _, action = heapq.heappop(self._timers)
+        _, _, action = self._timers.pop(0)
         self.now = max(self.now, due)
         action()
         return True
@@ -257,7 +253,6 @@ class VirtualKit:
     def restart(self) -> None:
         """Restart: clear the session and scheduled actions, and start pending firmware."""
         self._timers.clear()
-        self._cancelled.clear()
         self.notices.clear()
         self.fetches.clear()
         self.restart_requested = False
