@@ -1,6 +1,7 @@
 """Runs a virtual modem on the event loop; its state is stored before a reply is sent."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,8 @@ from at.virtual.state import SavedState, StateFile
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _REQUEST_TIMEOUT_S = 30.0
+_STATUS = re.compile(rb"\S+ +([0-9]+)")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 
 
 async def send(fetch: Fetch) -> Fetched | None:
@@ -35,7 +38,7 @@ async def send(fetch: Fetch) -> Fetched | None:
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             try:
                 writer.write(request.encode("ascii", "strict") + (fetch.body or b""))
-                answer = await reader.read(1)
+                answer = b""
                 while len(answer) < _LARGEST_ANSWER and (piece := await reader.read(65536)):
                     answer += piece
             finally:
@@ -43,18 +46,8 @@ async def send(fetch: Fetch) -> Fetched | None:
     except (OSError, TimeoutError, ValueError):
         return None
     head, blank, body = answer.partition(b"\r\n\r\n")
-    status = head.split(b"\r\n", 1)[0].split()
-    if not blank or len(status) < 2 or not status[1].isdigit():
-        return None
-    length = next(
-        (
-            v
-            for k, _, v in (line.partition(b":") for line in head.split(b"\r\n"))
-            if k.lower() == b"content-length"
-        ),
-        None,
-    )
-    if length is not None and length.strip().isdigit() and int(length) != len(body):
+    status, length = _STATUS.match(head), _LENGTH.search(head)
+    if not blank or status is None or (length is not None and int(length[1]) != len(body)):
         return None
     return Fetched(int(status[1]), body)
 
