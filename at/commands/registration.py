@@ -96,12 +96,17 @@ def read_line(line: str, name: str) -> NetworkRegistration:
     """Return the registration of a reply or notice of any of the four names. Raises ParseError."""
     fields = Fields.of(line, name)
     n = fields.integer("n", 0, 5) if is_registration_reply(line) else None
-    stat = fields.integer("stat")
-    if stat not in REGISTRATION_STATES:
-        raise fields.fail("stat", f"is {stat}, which is no registration state")
-    registration = _TAILS[name](fields, n, stat)
+    registration = _TAILS[name](fields, n, registration_state(fields, "stat"))
     fields.end()
     return registration
+
+
+def registration_state(fields: Fields, name: str) -> int:
+    """Return a registration state. Raises ParseError."""
+    state = fields.integer(name)
+    if state not in REGISTRATION_STATES:
+        raise fields.fail(name, f"is {state}, which is no registration state")
+    return state
 
 
 class _RegistrationCommand(Command[R], frozen=True):

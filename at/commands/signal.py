@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
-from at.commands.registration import REGISTERED
+from at.commands.registration import REGISTERED, registration_state
 from at.commands.system_mode import HIGHEST_BAND, HIGHEST_EARFCN
+from at.protocol import levels
 from at.protocol.command import Command, OkCommand, at_command
-from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
-from at.protocol.line.answer_or_notice import REGISTRATION_STATES
+from at.protocol.levels import HasRsrp, HasRsrq, HasSnr
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import (
     bits,
@@ -21,11 +21,14 @@ from at.protocol.record_fields import (
 from at.protocol.values import Fields, Record
 
 
-def _one_of(is_one: Callable[[int], bool], but: str) -> Callable[[Fields, str], int]:
+def _known(low: int, high: int, *unknown: int) -> Callable[[Fields, str], int]:
+    """Return what reads an integer of `low`..`high`, or one that stands for "not known"."""
+
     def read(fields: Fields, name: str) -> int:
         number = fields.integer(name)
-        if not is_one(number):
-            raise fields.fail(name, f"is {number}, {but}")
+        if not low <= number <= high and number not in unknown:
+            but = " or ".join(map(str, unknown))
+            raise fields.fail(name, f"is {number}, not in {low}..{high} and not {but}")
         return number
 
     return read
@@ -41,11 +44,10 @@ def _or_absent(read: Callable[[Fields, str], int]) -> Callable[[Fields, str], in
     return read_or_none
 
 
-_status = _one_of(REGISTRATION_STATES.__contains__, "which is no registration state")
-_rsrp = _one_of(is_rsrp, "not in -17..97 and not 255")
-_rsrq = _one_of(is_rsrq, "not in -30..46 and not 255")
+_rsrp = _known(levels.RSRP_LOW, levels.RSRP_HIGH, 255)
+_rsrq = _known(levels.RSRQ_LOW, levels.RSRQ_HIGH, 255)
 _optional_rsrp = _or_absent(_rsrp)
-_optional_snr = _or_absent(_one_of(is_snr, "not in 0..49 and not 127 or 255"))
+_optional_snr = _or_absent(_known(0, levels.SNR_HIGH, 127, 255))
 
 
 def plmn_code(fields: Fields, name: str = "plmn") -> str:
@@ -64,16 +66,6 @@ def optional_plmn(fields: Fields, name: str) -> str | None:
     if len(code) not in {5, 6} or not (code.isascii() and code.isdecimal()):
         raise fields.fail(name, "is not 5 or 6 digits")
     return code
-
-
-def _known(high: int) -> Callable[[Fields, str], int]:
-    def read(fields: Fields, name: str) -> int:
-        number = fields.integer(name, 0, 255)
-        if high < number < 255:
-            raise fields.fail(name, f"is {number}, not in 0..{high} and not 255")
-        return number
-
-    return read
 
 
 def _rest(fields: Fields, name: str) -> tuple[int, ...]:
@@ -121,7 +113,7 @@ class SignalBand(HasRsrp, HasRsrq, Record, frozen=True):
 class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record, frozen=True):
     """Answer of %XMONITOR: beyond `reg_status` all is None while not registered."""
 
-    reg_status: Annotated[int, _status]
+    reg_status: Annotated[int, registration_state]
     full_name: Annotated[str | None, Fields.optional_quoted] = None
     short_name: Annotated[str | None, Fields.optional_quoted] = None
     plmn: Annotated[str | None, optional_plmn] = None
@@ -174,8 +166,8 @@ class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record, frozen=True):
     phys_cell_id: Annotated[int | None, within(0, 503)] = None
     earfcn: Annotated[int | None, within(0, HIGHEST_EARFCN)] = None
     band: Annotated[int | None, within(0, HIGHEST_BAND)] = None
-    tau_triggered: Annotated[int | None, _known(1)] = None
-    ce_level: Annotated[int | None, _known(3)] = None
+    tau_triggered: Annotated[int | None, _known(0, 1, 255)] = None
+    ce_level: Annotated[int | None, _known(0, 3, 255)] = None
     tx_power: Annotated[int | None, Fields.integer] = None
     tx_repetitions: Annotated[int | None, Fields.integer] = None
     rx_repetitions: Annotated[int | None, Fields.integer] = None
@@ -223,7 +215,7 @@ class ReadMonitor(Command[Monitor], frozen=True):
         """Return what is known of the serving cell."""
         count = fields.left
         if count == 1:
-            alone = Monitor(_status(fields, "reg_status"))
+            alone = Monitor(registration_state(fields, "reg_status"))
             if alone.reg_status not in REGISTERED:  # registered, it tells of its cell
                 return alone
         # Firmware before 1.2 has no Periodic-TAU; that for satellites has four numbers more.

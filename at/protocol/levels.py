@@ -7,8 +7,6 @@ None is "not known", also for an index outside the tables.
 RSRP_LOW, RSRP_HIGH = -17, 97
 RSRQ_LOW, RSRQ_HIGH = -30, 46
 SNR_HIGH = 49
-UNKNOWN = 255
-SNR_UNKNOWN = 127
 
 
 def rsrp_to_dbm(index: int | None) -> int | None:
@@ -32,21 +30,6 @@ def snr_to_db(index: int | None) -> int | None:
     if index is None or not 0 <= index <= SNR_HIGH:
         return None
     return index - 24
-
-
-def is_rsrp(index: int) -> bool:
-    """Return whether a modem may report this RSRP index; 255 is "not known"."""
-    return RSRP_LOW <= index <= RSRP_HIGH or index == UNKNOWN
-
-
-def is_rsrq(index: int) -> bool:
-    """Return whether a modem may report this RSRQ index; 255 is "not known"."""
-    return RSRQ_LOW <= index <= RSRQ_HIGH or index == UNKNOWN
-
-
-def is_snr(index: int) -> bool:
-    """Return whether a modem may report this SNR index; 127, and 255 in places, is "not known"."""
-    return 0 <= index <= SNR_HIGH or index in {SNR_UNKNOWN, UNKNOWN}
 
 
 class HasRsrp:
