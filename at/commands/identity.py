@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeVar, cast
 
 from at.protocol import values
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.record_fields import listed
 
+R = TypeVar("R", bound=values.Record)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _CREATING = re.compile(r"creating [a-z ]+\.*", re.ASCII | re.IGNORECASE)
 # <snt> of +CGSN -> what comes back, and how many digits it has.
@@ -67,49 +68,38 @@ class SerialNumberTypes(values.Record, frozen=True):
     snts: Annotated[tuple[int, ...], listed(0, 3)]
 
 
-@at_command("AT+CGMI", prefix="")
-class ReadManufacturer(Command[Manufacturer], frozen=True):
-    """AT+CGMI."""
+class _TextCommand(Command[R], frozen=True):
+    """One that is answered with a text: behind the name, or bare where it has no prefix."""
 
-    def parse(self, lines: Sequence[str]) -> Manufacturer:
-        """Return the bare line."""
-        return Manufacturer(values.bare_line(lines, self.name))
+    def parse(self, lines: Sequence[str]) -> R:
+        """Return the record of the text."""
+        text = (_named_text if self.prefix else values.bare_line)(lines, self.name)
+        return cast("R", self.answer(text))  # type: ignore[call-arg]
+
+
+@at_command("AT+CGMI", prefix="")
+class ReadManufacturer(_TextCommand[Manufacturer], frozen=True):
+    """AT+CGMI."""
 
 
 @at_command("AT+CGMM", prefix="")
-class ReadModel(Command[Model], frozen=True):
+class ReadModel(_TextCommand[Model], frozen=True):
     """AT+CGMM."""
-
-    def parse(self, lines: Sequence[str]) -> Model:
-        """Return the bare line."""
-        return Model(values.bare_line(lines, self.name))
 
 
 @at_command("AT+CGMR", prefix="")
-class ReadRevision(Command[Revision], frozen=True):
+class ReadRevision(_TextCommand[Revision], frozen=True):
     """AT+CGMR: the modem firmware."""
-
-    def parse(self, lines: Sequence[str]) -> Revision:
-        """Return the bare line."""
-        return Revision(values.bare_line(lines, self.name))
 
 
 @at_command("AT%SHORTSWVER")
-class ReadShortVersion(Command[ShortVersion], frozen=True):
+class ReadShortVersion(_TextCommand[ShortVersion], frozen=True):
     """AT%SHORTSWVER."""
-
-    def parse(self, lines: Sequence[str]) -> ShortVersion:
-        """Return the text behind the name."""
-        return ShortVersion(_named_text(lines, self.name))
 
 
 @at_command("AT%HWVERSION")
-class ReadHardwareVersion(Command[HardwareVersion], frozen=True):
+class ReadHardwareVersion(_TextCommand[HardwareVersion], frozen=True):
     """AT%HWVERSION."""
-
-    def parse(self, lines: Sequence[str]) -> HardwareVersion:
-        """Return the text behind the name."""
-        return HardwareVersion(_named_text(lines, self.name))
 
 
 @at_command("AT%XMODEMUUID")
