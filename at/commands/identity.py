@@ -74,7 +74,7 @@ class _TextCommand(Command[R], frozen=True):
     def parse(self, lines: Sequence[str]) -> R:
         """Return the record of the text."""
         text = (_named_text if self.prefix else values.bare_line)(lines, self.name)
-        return cast("R", self.answer(text))  # type: ignore[call-arg]
+        return cast("R", self.answer(text))
 
 
 @at_command("AT+CGMI", prefix="")
