@@ -109,8 +109,9 @@ def _pin_retries(given: Sequence[Parameter]) -> Hidden:
     return {i: "pin" for i, item in enumerate(given) if not _SIM_CODE.fullmatch(item.text)}
 
 
-_WIFI_JOIN = places(16, {1: "password", 2: "bssid"}, texts=(0,))
-_WIFI_SERVE = places(16, {1: "password"}, texts=(0,))
+_WIFI_SERVE = dict.fromkeys(
+    ("+CWSAP", "+CWSAP_CUR", "+CWSAP_DEF"), places(16, {1: "password"}, texts=(0,))
+)
 _WIFI_ENTERPRISE = places(16, {2: "user", 3: "user", 4: "password"}, texts=(0,))
 SET: Mapping[str, Rule] = {
     # SIM and network. SM: +CPIN +CPINR +CPWD +CLCK +CGAUTH %XUSIMLCK
@@ -160,12 +161,10 @@ SET: Mapping[str, Rule] = {
     "%NRFCLOUDMESSAGE": lambda _given: None,  # JSON without quotes around it
     "%NRFCLOUDSHADOW": lambda _given: None,  # any text without quotes
     # Wi-Fi companion
-    "+CWJAP": _WIFI_JOIN,
-    "+CWJAP_CUR": _WIFI_JOIN,
-    "+CWJAP_DEF": _WIFI_JOIN,
-    "+CWSAP": _WIFI_SERVE,
-    "+CWSAP_CUR": _WIFI_SERVE,
-    "+CWSAP_DEF": _WIFI_SERVE,
+    **dict.fromkeys(
+        ("+CWJAP", "+CWJAP_CUR", "+CWJAP_DEF"), places(16, {1: "password", 2: "bssid"}, texts=(0,))
+    ),
+    **_WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
     **OF_OTHER_MAKERS,
 }
@@ -213,9 +212,7 @@ ANSWER: Mapping[str, Rule] = {
     "+CDS": all_but_numbers("message"),
     "#XSMS": all_but_numbers("message"),
     "#XNRFCLOUDOBSAUTO": all_but_numbers("project-key"),
-    "+CWSAP": _WIFI_SERVE,
-    "+CWSAP_CUR": _WIFI_SERVE,
-    "+CWSAP_DEF": _WIFI_SERVE,
+    **_WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
     "+QICSGP": places(5, {2: "user", 3: "password"}, texts=(1,)),
 }
