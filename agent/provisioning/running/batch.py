@@ -17,7 +17,7 @@ from agent.provisioning.running import board_run
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.bench import Bench
 from agent.provisioning.running.board_history import history_of
-from agent.provisioning.running.outcome import Outcome, outcome_of, run_end, unexpected_failure
+from agent.provisioning.running.outcome import Outcome, outcome_of, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.tasks import cancel_and_wait
 from at.protocol.counts import counted
@@ -152,7 +152,7 @@ async def run_board(
     finally:
         roll_call.leave(location)
     with suppress(AgentError):  # why the board could not be opened is the better reason
-        await ledger.conclude(run_end(outcome, ""), station.now())
+        await ledger.conclude(outcome, station.now())
     return outcome
 
 

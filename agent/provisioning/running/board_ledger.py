@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agent.provisioning.boards.board import BoardState
@@ -19,6 +19,9 @@ from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
 from agent.provisioning.running.async_ledger import AsyncLedger, Work
 from agent.provisioning.running.board_history import history_of, settlement
 from agent.provisioning.running.run_state import TRANSITIONS, RunEvent, RunState
+
+if TYPE_CHECKING:
+    from agent.provisioning.running.outcome import Outcome
 
 _REGISTER = ProvisioningStep.REGISTER.value
 
@@ -190,8 +193,11 @@ class BoardLedger:
         self._consent = what
         self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, what))
 
-    async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
-        """Record how the run ended, once, and release the board where it was claimed."""
+    async def conclude(self, end: Outcome, ended_at: datetime, timings: str = "") -> None:
+        """Record how the run ended, once, and release the board where it was claimed.
+
+        `timings` are those of the run's record.
+        """
         state = self.state
         self._enter(RunEvent.END)
         if state is RunState.ENDED:
@@ -199,7 +205,16 @@ class BoardLedger:
         if self._announced is not None:
             step = self._announced[0].value
             self._send(lambda to: to.refused(self._uuid, step, "the run ended before it", 1))
-        run = replace(self._run, ended_at=ended_at, **asdict(end))
+        run = replace(
+            self._run,
+            ended_at=ended_at,
+            outcome=end.outcome,
+            step=end.step,
+            exit=end.exit,
+            reason_code=end.reason_code,
+            reason=end.reason,
+            timings=timings,
+        )
         if not state.is_claimed:
             self._send(lambda ledger: ledger.record_run(run))
             await self._kept()
@@ -254,14 +269,3 @@ class BoardLedger:
 
     def _update_record(self, columns: Mapping[str, str]) -> None:
         self.record = BoardRecord(**{**asdict(self.record), **columns})
-
-
-class RunEnd(Struct, frozen=True):
-    """How a run ended: columns of its record."""
-
-    outcome: str
-    step: str
-    exit: int
-    reason_code: str
-    reason: str
-    timings: str

@@ -39,13 +39,7 @@ from agent.provisioning.planning.plan import (
 )
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger
-from agent.provisioning.running.outcome import (
-    Outcome,
-    StepTimes,
-    outcome_of,
-    run_end,
-    unexpected_failure,
-)
+from agent.provisioning.running.outcome import Outcome, StepTimes, outcome_of, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.provisioning.running.steps.modem import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.running.steps.module import ModuleSteps
@@ -150,7 +144,7 @@ class BoardRun:
             await self._conclude(stopped)
 
     async def _conclude(self, outcome: Outcome) -> None:
-        await self.ledger.conclude(run_end(outcome, self._times.to_json()), self.station.now())
+        await self.ledger.conclude(outcome, self.station.now(), self._times.to_json())
 
     async def _provision(self) -> Outcome:
         try:

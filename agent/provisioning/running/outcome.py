@@ -12,7 +12,6 @@ from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation, BoardSwapped
 from agent.provisioning.ledger import BoardBusy, LabelTaken
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running.board_ledger import RunEnd
 from agent.provisioning.running.roll_call import DuplicateIdentity
 from at.protocol.errors import AtError, PortBusy
 
@@ -86,18 +85,6 @@ class StepTimes:
         """End the step that was entered last; return an object: seconds by step."""
         self.enter(None)
         return json.dumps({step: round(seconds, 3) for step, seconds in self._seconds.items()})
-
-
-def run_end(outcome: Outcome, timings: str) -> RunEnd:
-    """Return the part of a run's record that tells how it ended."""
-    return RunEnd(
-        outcome=outcome.outcome,
-        step=outcome.step,
-        exit=outcome.exit,
-        reason_code=outcome.reason_code,
-        reason=outcome.reason,
-        timings=timings,
-    )
 
 
 class Defect(AgentError):

@@ -5,14 +5,22 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from agent.provisioning.boards.board import BoardState
+from agent.provisioning.boards.board import BoardLocation, BoardState
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.running.async_ledger import AsyncLedger
-from agent.provisioning.running.board_ledger import BoardLedger, RunEnd
+from agent.provisioning.running.board_ledger import BoardLedger
+from agent.provisioning.running.outcome import Outcome
 from tests.support.provisioning.ledgers import opened, run_of
 
 NEVER_S = 1e6
-END = RunEnd("done", "proof", 0, "", "", "{}")
+_AT = BoardLocation("", "", "", "")
+END = Outcome(location=_AT, outcome="done", step="proof")
+
+
+def failed(step: str, reason_code: str, reason: str) -> Outcome:
+    return Outcome(
+        location=_AT, outcome="failed", step=step, exit=1, reason_code=reason_code, reason=reason
+    )
 
 
 @asynccontextmanager

@@ -10,8 +10,14 @@ import pytest
 from agent.provisioning.ledger import BoardBusy
 from agent.provisioning.ledger.opening import open_ledger
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running.board_ledger import RunEnd
-from tests.support.provisioning.claimed_boards import END, claimed, ledger_of, one_message, steps
+from tests.support.provisioning.claimed_boards import (
+    END,
+    claimed,
+    failed,
+    ledger_of,
+    one_message,
+    steps,
+)
 from tests.support.provisioning.ledgers import NOW, UUID
 
 
@@ -32,7 +38,7 @@ async def test_no_note_follows_one_that_was_refused_and_the_run_hears_of_it(addr
         with pytest.raises(ValueError, match="label"):
             await run.begin(ProvisioningStep.KEY, "10")
         assert await steps(ledger, UUID) == []
-        await run.conclude(RunEnd("failed", "key", 1, "ledger", "it was refused", "{}"), NOW)
+        await run.conclude(failed("key", "ledger", "it was refused"), NOW)
         record = await ledger.call(lambda to: to.board(UUID))
         assert record is not None
         assert (record.outcome, record.reason) == ("failed", "it was refused")
@@ -55,7 +61,7 @@ async def test_a_step_that_was_announced_and_never_begun_is_no_write_at_the_end(
         run = await claimed(ledger, UUID)
         await run.begin(ProvisioningStep.OFFLINE, "1", announces=chain)
         assert await steps(ledger, UUID) == [("offline", "begun"), ("ca-chain", "begun")]
-        await run.conclude(RunEnd("failed", "offline", 1, "modem", "ERROR", "{}"), NOW)
+        await run.conclude(failed("offline", "modem", "ERROR"), NOW)
         noted = await steps(ledger, UUID)
         record = await ledger.call(lambda to: to.board(UUID))
     assert noted[2:] == [("ca-chain", "refused"), ("offline", "failed")]
@@ -105,7 +111,7 @@ async def test_a_write_that_the_board_refused_is_none_and_the_first_end_is_the_e
         run = await claimed(ledger, UUID)
         await run.begin(ProvisioningStep.KEY, "10", writes=1)
         run.refused(ProvisioningStep.KEY, "ERROR", writes=1)
-        await run.conclude(RunEnd("failed", "key", 1, "modem", "ERROR", "{}"), NOW)
+        await run.conclude(failed("key", "modem", "ERROR"), NOW)
         await run.conclude(END, NOW)
         record = await ledger.call(lambda to: to.board(UUID))
     assert record is not None

@@ -13,14 +13,13 @@ from agent.provisioning.ledger import RunRecord
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.async_ledger import AsyncLedger
-from agent.provisioning.running.board_ledger import BoardLedger, RunEnd
+from agent.provisioning.running.board_ledger import BoardLedger
 from agent.provisioning.running.run_state import RunState
 from at.protocol.state_machine import IllegalTransition
+from tests.support.provisioning.claimed_boards import END
 from tests.support.provisioning.ledgers import NOW, UUID, opened, run_of
 
 BOARD = BoardState("350457791234567", UUID, "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
-END = RunEnd("done", "proof", 0, "", "", "{}")
-
 
 Do = Callable[[BoardLedger], Awaitable[object] | None]
 DO: dict[str, tuple[Do, RunState]] = {
