@@ -77,10 +77,10 @@ def offered_by_kit(
 
     So it is named by the version that it leads from. Raises as `offered_release`.
     """
-    stem = f"{_BY_KIT}{kind.value}/{running}."
+    stem = f"{_BY_KIT}{kind.value}/{running}"
     document: dict[str, JSONValue] = {"firmwareType": kind.value}
     number = _next_try(stem, f"an update of {running}", results, now, again=again)
-    return Execution(f"{stem}{number}", device_id, JobStatus.QUEUED, document)
+    return Execution(f"{stem}.{number}", device_id, JobStatus.QUEUED, document)
 
 
 def offered_release(
@@ -114,10 +114,10 @@ def offered_release(
         raise BadAnswer(f"the file of release {version} has no address")
     names = (component.software_type, component.hardware_version, version, document["md5"])
     one = hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:8]
-    stem = f"{_PREFIX}{version}/{one}."
+    stem = f"{_PREFIX}{version}/{one}"
     number = _next_try(stem, f"release {version}", results, now, again=again)
     return Execution(
-        job_id=f"{stem}{number}",
+        job_id=f"{stem}.{number}",
         device_id=component.device_serial,
         status=JobStatus.QUEUED,
         document=document,
@@ -149,11 +149,11 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
 def _next_try(
     stem: str, what: str, results: Sequence[JobResult], now: datetime, *, again: bool
 ) -> int:
-    """Return the number of the next try of the jobs whose ids begin with `stem`."""
+    """Return the number of the next try of a job, whose id is `stem.number`."""
     tries = [
         result
         for result in results
-        if result.job_id.startswith(stem) and result.status is not JobStatus.CANCELLED
+        if result.job_id.rpartition(".")[0] == stem and result.status is not JobStatus.CANCELLED
     ]
     if tries and not again:
         _require_due(what, tries, now)

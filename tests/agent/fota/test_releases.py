@@ -15,6 +15,7 @@ from agent.fota.releases import (
     Component,
     ReleaseNotKept,
     is_release,
+    offered_by_kit,
     offered_release,
     read_offered,
 )
@@ -145,6 +146,16 @@ def test_tries_of_another_file_or_version_and_cancelled_ones_do_not_count() -> N
     signed_anew = {**RELEASE, "artifacts": [{**ARTIFACT, "url": URL + "2"}]}
     with pytest.raises(ReleaseNotKept):
         offered(signed_anew, results=same)
+
+
+def test_tries_of_an_update_from_a_longer_version_do_not_count() -> None:
+    def found(running: str, results: tuple[JobResult, ...] = ()) -> Execution:
+        return offered_by_kit(FirmwareType.MODEM, "kit-1", running, results, NOW)
+
+    longer = ended(found("mfw_nrf91x1_2.0.4"), JobStatus.FAILED, 0.5)
+    assert found("mfw_nrf91x1_2.0", (longer,)).job_id == "kit/MODEM/mfw_nrf91x1_2.0.1"
+    with pytest.raises(ReleaseNotKept):
+        found("mfw_nrf91x1_2.0.4", (longer,))
 
 
 def test_the_maker_s_file_name_tells_where_a_modem_delta_leads_from() -> None:
