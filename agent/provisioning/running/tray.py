@@ -225,4 +225,4 @@ class Tray(Struct):
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
     parts = re.findall(r"\d+|\D+", name)
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)

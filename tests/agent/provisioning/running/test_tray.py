@@ -144,6 +144,12 @@ def test_a_label_that_was_refused_is_to_be_scanned_again_and_another_one_is_kept
     assert ran(tray, places[1], "failed", reason_code="no-answer").label == "L2"
 
 
+def test_a_digit_that_counts_nothing_is_no_number_in_a_name() -> None:
+    tray = Tray()
+    tray.know([place("A1²", 1), place("A10", 2), place("A1", 3)])
+    assert [slot.name for slot in tray.ordered()] == ["A1", "A1²", "A10"]
+
+
 def test_who_needs_a_hand_comes_first_and_the_tray_lies_as_it_was_named() -> None:
     tray = Tray(layout=(2, 2))
     places = [place("B10", 1), place("B2", 2), place("A1", 3), place("C1", 4)]
