@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from agent.cloud.conventions import device_path, path_segment
-from agent.errors import BadAnswer, NotFound, UsageError
+from agent.errors import BadAnswer
 from agent.json_value import JSONValue
 
 
@@ -72,48 +72,6 @@ def read_services(state: JSONValue) -> dict[str, Service]:
     return services
 
 
-def find_characteristic(services: Mapping[str, Service], wanted: str) -> Characteristic:
-    """Return the characteristic that `wanted` names by UUID or path, in upper or lower case.
-
-    Raises NotFound, and UsageError where several services have the UUID.
-    """
-    every = [each for service in services.values() for each in service.characteristics.values()]
-    matching = [each for each in every if _plain(wanted) in {_plain(each.uuid), _plain(each.path)}]
-    if not matching:
-        there = ", ".join(each.path for each in every[:8]) or "none"
-        raise NotFound(f"no characteristic {wanted!r}; there are: {there}")
-    if len(matching) > 1:
-        paths = ", ".join(each.path for each in matching)
-        raise UsageError(f"{wanted!r} is ambiguous: {paths}", hint="give the path")
-    return matching[0]
-
-
-def find_descriptor(
-    services: Mapping[str, Service], path: str
-) -> tuple[Characteristic, Descriptor] | None:
-    """Return the descriptor with this path and its characteristic; None where there is none."""
-    for service in services.values():
-        for owner in service.characteristics.values():
-            for found in owner.descriptors.values():
-                if _plain(found.path) == _plain(path):
-                    return owner, found
-    return None
-
-
-def wire_id(services: Mapping[str, Service], characteristic: Characteristic) -> str:
-    """Return the id by which requests name a characteristic of the device.
-
-    It is the UUID, but the path where several services have one of that UUID.
-    """
-    same = [
-        each
-        for service in services.values()
-        for each in service.characteristics.values()
-        if _plain(each.uuid) == _plain(characteristic.uuid)
-    ]
-    return characteristic.uuid if len(same) == 1 else characteristic.path
-
-
 def decode_value(numbers: JSONValue, where: str) -> bytes:
     """Return the bytes of a value that came as a list of integers. Raises BadAnswer."""
     try:
@@ -148,7 +106,8 @@ def _objects(table: JSONValue) -> Iterator[tuple[str, dict[str, JSONValue]]]:
                 yield key, value
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """Return a UUID or a path as it is compared: without hyphens, in lower case."""
     return name.replace("-", "").lower()
 
 

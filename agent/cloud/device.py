@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from agent.cloud import ble
-from agent.errors import BadAnswer
+from agent.errors import BadAnswer, NotFound, UsageError
 from agent.json_value import JSONValue
 
 
@@ -109,16 +109,41 @@ class Device:
         return ble.read_services(self.state)
 
     def characteristic(self, wanted: str) -> ble.Characteristic:
-        """Return the characteristic with this UUID or path. Raises NotFound, UsageError."""
-        return ble.find_characteristic(self.services, wanted)
+        """Return the characteristic that `wanted` names by UUID or path, in upper or lower case.
+
+        Raises NotFound, and UsageError where several services have the UUID.
+        """
+        every, name = self._characteristics, ble.plain(wanted)
+        matching = [each for each in every if name in {ble.plain(each.uuid), ble.plain(each.path)}]
+        if not matching:
+            there = ", ".join(each.path for each in every[:8]) or "none"
+            raise NotFound(f"no characteristic {wanted!r}; there are: {there}")
+        if len(matching) > 1:
+            paths = ", ".join(each.path for each in matching)
+            raise UsageError(f"{wanted!r} is ambiguous: {paths}", hint="give the path")
+        return matching[0]
 
     def descriptor(self, path: str) -> tuple[ble.Characteristic, ble.Descriptor] | None:
         """Return the descriptor with this path and its characteristic, None without one."""
-        return ble.find_descriptor(self.services, path)
+        for owner in self._characteristics:
+            for found in owner.descriptors.values():
+                if ble.plain(found.path) == ble.plain(path):
+                    return owner, found
+        return None
 
     def wire_id(self, characteristic: ble.Characteristic) -> str:
-        """Return the id by which requests name a characteristic of this device."""
-        return ble.wire_id(self.services, characteristic)
+        """Return the id by which requests name a characteristic of this device.
+
+        It is the UUID, but the path where several services have one of that UUID.
+        """
+        uuids = [ble.plain(each.uuid) for each in self._characteristics]
+        is_alone = uuids.count(ble.plain(characteristic.uuid)) == 1
+        return characteristic.uuid if is_alone else characteristic.path
+
+    @property
+    def _characteristics(self) -> list[ble.Characteristic]:
+        services = self.services.values()
+        return [each for service in services for each in service.characteristics.values()]
 
 
 def read_time(text: str | None) -> datetime | None:
