@@ -3,8 +3,6 @@
 Facts: the service's released command line tool. The answer tells where the result is.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,8 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.conventions import path_segment
-from agent.cloud.public_keys import MOST_ROWS
+from agent.cloud.public_keys import csv_request
 from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, UsageError
 
@@ -76,18 +73,11 @@ class OnboardInProject(Call[str]):
 
     def request(self) -> Request:
         """Return the POST. Raises UsageError."""
-        if not 1 <= len(self.rows) <= MOST_ROWS:
-            raise UsageError(f"{len(self.rows)} devices at once: it takes 1 to {MOST_ROWS}")
         for device_id, proof in self.rows:
-            path_segment(device_id, "a device id")
             if not proof.strip() or "PRIVATE KEY" in proof:
                 raise UsageError(f"{device_id}: that is no {self.proven_by.value}")
-        text = io.StringIO()
-        heading = ("deviceId", self.proven_by.value)
-        csv.writer(text, lineterminator="\n").writerows([heading, *self.rows])
         path = f"{self.project.prefix}/long-range/devices/bulk"
-        content = text.getvalue().encode()
-        return Request("POST", path, headers={"content-type": "text/csv"}, content=content)
+        return csv_request(path, self.rows, heading=("deviceId", self.proven_by.value))
 
     def parse(self, response: Response) -> str:
         """Return the path of the result. Raises BadAnswer."""

@@ -71,7 +71,7 @@ class RegisterPublicKeys(_BulkCall):
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
         rows = [[key.device_id, _pem(key.pem, key.device_id)] for key in self.keys]
-        return _csv_request("/v1/devices/public-keys", rows)
+        return csv_request("/v1/devices/public-keys", rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class OnboardDevices(_BulkCall):
             ]
             for new in self.devices
         ]
-        return _csv_request("/v1/devices", rows)
+        return csv_request("/v1/devices", rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,14 @@ class FetchBulkOperation(Call[BulkOperation]):
         return BulkOperation(body, self.request_id, status, url if isinstance(url, str) else None)
 
 
-def _csv_request(path: str, rows: Sequence[Sequence[str]]) -> Request:
+def csv_request(path: str, rows: Sequence[Sequence[str]], heading: Sequence[str] = ()) -> Request:
+    """Return the POST of rows that each begin with a device id. Raises UsageError."""
     if not 1 <= len(rows) <= MOST_ROWS:
         raise UsageError(f"{len(rows)} devices at once: it takes 1 to {MOST_ROWS}")
     for device_id, *_ in rows:
         path_segment(device_id, "a device id")
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([heading, *rows] if heading else rows)
     content = text.getvalue().encode()
     return Request("POST", path, headers={"content-type": "text/csv"}, content=content)
 
