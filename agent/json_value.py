@@ -1,5 +1,6 @@
-"""The type of a value that may be any JSON."""
+"""The type of a value that may be any JSON, and what an object of such values holds."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,3 +15,15 @@ if TYPE_CHECKING:
     """
 else:
     JSONValue = Any  # msgspec decodes no alias that names itself
+
+
+def text_in(fields: Mapping[str, JSONValue], name: str) -> str:
+    """Return a text of an object, "" where it is absent, null or something else."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def object_in(fields: Mapping[str, JSONValue], name: str) -> dict[str, JSONValue]:
+    """Return an object in an object, {} where it is absent, null or something else."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}

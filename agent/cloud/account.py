@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.conventions import text_in
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
-from agent.json_value import JSONValue
+from agent.json_value import JSONValue, object_in, text_in
 
 SUCCESSOR = "an organization auth token (CELLAGENT_ORG_TOKEN) replaces service tokens"
 GONE = "this path was deprecated and could be removed any time after July 1, 2026: " + SUCCESSOR
@@ -37,14 +36,13 @@ class FetchAccount(Call[Account]):
     def parse(self, response: Response) -> Account:
         """Return the account. Raises BadAnswer, also for what names no team."""
         body = response.decode(dict[str, JSONValue])
-        team, plan = (body.get(name) for name in ("team", "plan"))
-        team, plan = (part if isinstance(part, dict) else {} for part in (team, plan))
+        team = object_in(body, "team")
         account = Account(
             raw=body,
             team_id=text_in(team, "tenantId"),
             team_name=text_in(team, "name"),
             role=text_in(body, "role"),
-            plan=text_in(plan, "name"),
+            plan=text_in(object_in(body, "plan"), "name"),
         )
         if not account.team_id:
             raise BadAnswer("the answer names no team")

@@ -1,7 +1,7 @@
 """What calls of the device cloud have in common: path segments, If-Match, credentials, pages."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 from urllib.parse import quote
@@ -59,12 +59,6 @@ def if_match(version: str | None) -> dict[str, str]:
     if not version.isascii() or not version.isprintable() or not version.strip():
         raise UsageError(f"{version!r} cannot be a version")
     return {"if-match": version}
-
-
-def text_in(fields: Mapping[str, JSONValue], name: str) -> str:
-    """Return a text of an answer, "" where it is absent, null or something else."""
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.cloud import ble
 from agent.errors import BadAnswer, NotFound, UsageError
-from agent.json_value import JSONValue
+from agent.json_value import JSONValue, object_in
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -88,20 +88,17 @@ class Device:
     @property
     def state(self) -> dict[str, JSONValue]:
         """The state as it came, {} if the list left it out."""
-        state = self.raw.get("state")
-        return state if isinstance(state, dict) else {}
+        return object_in(self.raw, "state")
 
     @property
     def reported(self) -> Mapping[str, JSONValue]:
         """The state that an IP device reports of itself (clause D3.2)."""
-        reported = self.state.get("reported")
-        return reported if isinstance(reported, dict) else {}
+        return object_in(self.state, "reported")
 
     @property
     def connected_ids(self) -> tuple[str, ...]:
         """The ids of the BLE devices that are connected through this gateway (clause D2.4)."""
-        connections = self.reported.get("statusConnections")
-        return tuple(connections) if isinstance(connections, dict) else ()
+        return tuple(object_in(self.reported, "statusConnections"))
 
     @property
     def services(self) -> Mapping[str, ble.Service]:

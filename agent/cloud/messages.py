@@ -11,11 +11,10 @@ from agent.cloud.conventions import (
     Page,
     device_path,
     read_page,
-    text_in,
 )
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
-from agent.json_value import JSONValue
+from agent.json_value import JSONValue, text_in
 
 
 @dataclass(frozen=True, slots=True)

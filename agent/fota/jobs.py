@@ -14,7 +14,7 @@ from enum import Enum
 
 from agent.errors import AgentError
 from agent.fota.job_step import JobStep
-from agent.json_value import JSONValue
+from agent.json_value import JSONValue, object_in, text_in
 from at.protocol.state_machine import Transitions
 
 MAX_IMAGE_BYTES = 1 << 30
@@ -163,12 +163,11 @@ def read_execution(body: JSONValue) -> Execution:
             f"job {job_id} is in an unknown state: {str(status)[:40]!r}",
             hint="nothing is done for it: cancel it at the service, or install a newer cellagent",
         ) from None
-    document = body.get("jobDocument")
     return Execution(
         job_id=job_id,
-        device_id=_text(body, "deviceId"),
+        device_id=text_in(body, "deviceId"),
         status=state,
-        document=document if isinstance(document, dict) else {},
+        document=object_in(body, "jobDocument"),
     )
 
 
@@ -275,11 +274,6 @@ def detail_text(text: str) -> str:
     """Return `text` as a status detail: one line, printable, of at most DETAIL_LIMIT characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
-
-
-def _text(body: Mapping[str, JSONValue], name: str) -> str:
-    value = body.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _optional(document: Mapping[str, JSONValue], name: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent.errors import DeadlineExceeded
+from agent.json_value import JSONValue, object_in
 from agent.provisioning.boards.board import HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.running.steps.provisioning_commands import (
@@ -27,7 +28,6 @@ from at.commands.credentials import CredentialType
 
 if TYPE_CHECKING:
     from agent.http import HttpClient
-    from agent.json_value import JSONValue
     from agent.provisioning.boards.modem_board import ModemBoard
 
 _KINDS = {
@@ -106,8 +106,7 @@ class CommandedStore:
                 break
         else:
             raise DeadlineExceeded(f"the service has no answer of the kit to its {kind}")
-        said = done.response.get(kind)
-        answer = said if isinstance(said, dict) else {}
+        answer = object_in(done.response, kind)
         if done.status != SUCCEEDED:
             why = ", ".join(f"{name} {value}" for name, value in answer.items())
             raise WrongAnswer(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer
-from agent.json_value import JSONValue
+from agent.json_value import JSONValue, object_in, text_in
 
 PENDING = frozenset({"PENDING", "IN_PROGRESS"})
 SUCCEEDED = "SUCCEEDED"
@@ -106,13 +106,13 @@ def _path(uuid: str) -> str:
 
 
 def _command(body: Mapping[str, JSONValue]) -> ProvisioningCommand:
-    name = body.get("id")
-    if not isinstance(name, str) or not name:
+    name = text_in(body, "id")
+    if not name:
         raise BadAnswer("the answer names no provisioning command")
-    status, asked, said = body.get("status"), body.get("request"), body.get("response")
+    status = body.get("status")
     return ProvisioningCommand(
         name,
         status if isinstance(status, str) else "PENDING",
-        asked if isinstance(asked, dict) else {},
-        said if isinstance(said, dict) else {},
+        object_in(body, "request"),
+        object_in(body, "response"),
     )
