@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
-from agent.fota.download.downloader import AsyncClock
+from agent.fota.clock import AsyncClock
 from agent.fota.image import hash_of
 from agent.fota.installers.base import Installer, InstallFailed, Package, RunningVersion, runs
 from agent.fota.job_step import JobEvent, JobStep

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agent.fota.download.downloader import LoopClock
+from agent.fota.clock import LoopClock
 from at.driver.modem import Modem
 from at.found_state import NOT_BACK, FoundState, put_back, read_found_state
 from at.protocol.errors import AtError, LinkLost

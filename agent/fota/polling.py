@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from typing import Protocol
 
 from agent.errors import AgentError, BadAnswer, Unavailable, Untrusted
-from agent.fota.download.downloader import AsyncClock
+from agent.fota.clock import AsyncClock
 from agent.fota.journal import JobResult
 from agent.retry import spread_s
 from at.protocol.errors import AtError

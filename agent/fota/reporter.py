@@ -11,7 +11,7 @@ from agent.fota import jobs
 from agent.fota.journal import JobResult, Journal
 
 if TYPE_CHECKING:
-    from agent.fota.download.downloader import AsyncClock
+    from agent.fota.clock import AsyncClock
 
 
 class JobSource(Protocol):

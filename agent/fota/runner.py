@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from agent.errors import NotFound, RefusedByRule
 from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
-from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
+from agent.fota.clock import AsyncClock, LoopClock
+from agent.fota.download.downloader import Downloader
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
 from agent.fota.install import Installation

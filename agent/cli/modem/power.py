@@ -93,7 +93,7 @@ async def reset(session: Session) -> int:
     Of Serial Modem firmware the modem core restarts (#XMODEMRESET); other firmware has no such
     command, so there the modem is turned off and on. The application goes on running.
     """
-    from agent.fota.download.downloader import LoopClock
+    from agent.fota.clock import LoopClock
     from at.commands.serial_modem.application import ResetModem
     from at.found_state import NOT_BACK, put_back, read_found_state
     from at.protocol.dialect import Dialect

@@ -13,7 +13,7 @@ from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import AgentEventKind, Concern
-from agent.fota.download.downloader import LoopClock
+from agent.fota.clock import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
 from agent.fota.journal import JobResult, Journal, OpenJob

@@ -13,12 +13,12 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from agent.errors import Unavailable
 from agent.files.private_files import private_opener
+from agent.fota.clock import AsyncClock, LoopClock
 from agent.fota.download import ranges
 from agent.fota.download.requests import DownloadConnection, DownloadNetwork, pieces
 from agent.http import StreamedResponse
@@ -57,35 +57,6 @@ class DownloadLimits:
     """In a row without a new byte."""
     first_wait_s: float = 1.0
     longest_wait_s: float = 30.0
-
-
-class AsyncClock(Protocol):
-    """The time, and waits; tests pass their own."""
-
-    def monotonic(self) -> float:
-        """Return seconds that only grow."""
-
-    def now(self) -> datetime:
-        """Return the time of day, aware."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait so many seconds."""
-
-
-class LoopClock:
-    """The event loop's own time."""
-
-    def monotonic(self) -> float:
-        """Return seconds that only grow."""
-        return asyncio.get_running_loop().time()
-
-    def now(self) -> datetime:
-        """Return the time of day, aware."""
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)

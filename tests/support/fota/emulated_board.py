@@ -16,7 +16,7 @@ import pytest
 from intelhex import IntelHex
 
 from agent.errors import AgentError
-from agent.fota.download.downloader import LoopClock
+from agent.fota.clock import LoopClock
 from agent.fota.installers.base import Package, ProgressCallback
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType

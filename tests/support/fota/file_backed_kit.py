@@ -13,7 +13,8 @@ from typing import Any
 
 from agent.errors import NotFound
 from agent.fota.allowed_hosts import AllowedHosts
-from agent.fota.download.downloader import AsyncClock, Downloader, DownloadLimits
+from agent.fota.clock import AsyncClock
+from agent.fota.download.downloader import Downloader, DownloadLimits
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import is_mcuboot, read_image
 from agent.fota.installers.base import Installer, InstallFailed, Package, RunningVersion
