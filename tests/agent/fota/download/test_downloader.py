@@ -5,17 +5,11 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.fota.download.downloader import (
-    DiskFull,
-    DownloadedFile,
-    Downloader,
-    DownloadLimits,
-    TooSlow,
-)
+from agent.fota.download.downloader import DownloadedFile, Downloader, DownloadLimits, TooSlow
+from agent.fota.download.image_file import DiskFull
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
@@ -25,11 +19,6 @@ from agent.fota.download.ranges import (
     WrongLength,
 )
 from agent.fota.download.requests import DownloadNetwork
-from tests.support.fota.download_server import Fault, file_server
-from tests.support.harness.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    pass
 from tests.support.fota.download_calls import (
     CONTENT,
     STAND_IN,
@@ -38,6 +27,8 @@ from tests.support.fota.download_calls import (
     is_whole,
     wanted,
 )
+from tests.support.fota.download_server import Fault, file_server
+from tests.support.harness.manual_clock import ManualClock
 
 PIECE = 64 * 1024
 
