@@ -129,7 +129,8 @@ def _opened(
         database: Database
         if _is_shared(address):
             load_driver(address)
-            from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
+            from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+            from agent.provisioning.ledger.postgresql_address import shown
 
             named, check = shown(address), "that its server runs, its name, and its password"
             check += " (CELLAGENT_LEDGER_PASSWORD)"
