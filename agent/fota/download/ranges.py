@@ -65,8 +65,15 @@ class PartialFile:
 
     @property
     def strong(self) -> bool:
-        """Return whether the ETag promises the same bytes."""
-        return is_strong(self.etag)
+        """Whether the ETag promises the same bytes, and can be sent back as it came."""
+        if not self.etag.isascii() or not self.etag.isprintable():
+            return False  # in which encoding it came is not known
+        return len(self.etag) >= 2 and self.etag.startswith('"') and self.etag.endswith('"')
+
+    @property
+    def rest_from(self) -> int:
+        """The byte from which the rest is requested."""
+        return self.bytes if self.strong else max(self.bytes - OVERLAP_BYTES, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +92,13 @@ class RangeBody:
     """Why what is on the disk is worthless, "" where the body continues it."""
 
 
-def is_strong(etag: str) -> bool:
-    """Return whether an entity tag is a strong one that can be sent back as it came."""
-    if not etag.isascii() or not etag.isprintable():
-        return False  # in which encoding it came is not known
-    return len(etag) >= 2 and etag.startswith('"') and etag.endswith('"')
-
-
 def range_headers(held: PartialFile) -> dict[str, str]:
     """Return the headers of the next request. Not compressed: the declared size is the file's."""
     headers = {"accept-encoding": "identity"}
     if held.bytes:
+        headers["range"] = f"bytes={held.rest_from}-"
         if held.strong:
-            headers["range"] = f"bytes={held.bytes}-"
             headers["if-range"] = held.etag
-        else:
-            headers["range"] = f"bytes={max(held.bytes - OVERLAP_BYTES, 0)}-"
     return headers
 
 
@@ -125,10 +123,7 @@ def read_range_answer(
     if coding not in {"", "identity"}:
         raise BadAnswerToRange(f"the image came {coding[:20]}-encoded, which was not asked for")
     body = _partial(headers, held) if status == 206 else _whole(headers, held)
-    if declared is not None and body.total is not None and body.total != declared:
-        raise WrongLength(
-            f"the file at the download host has {body.total} bytes, the job says {declared}"
-        )
+    _check_total(body.total, declared)
     return body
 
 
@@ -147,13 +142,14 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
         raise BadAnswerToRange("the download host sent a part, though the whole was asked for")
     text = headers.get("content-range", "")
     match = _CONTENT_RANGE.fullmatch(text.strip())
-    asked = held.bytes if held.strong else max(held.bytes - OVERLAP_BYTES, 0)
     if match is None:
         raise BadAnswerToRange(f"the download host's Content-Range is {text[:60]!r}")
     start, last = int(match[1]), int(match[2])
     total = None if match[3] == "*" else int(match[3])
-    if start != asked or last < start or (total is not None and last >= total):
-        raise BadAnswerToRange(f"asked for bytes {asked}-, the download host sent {text[:60]!r}")
+    if start != held.rest_from or last < start or (total is not None and last >= total):
+        raise BadAnswerToRange(
+            f"asked for bytes {held.rest_from}-, the download host sent {text[:60]!r}"
+        )
     length = _length(headers)
     if length is not None and length != last - start + 1:
         raise BadAnswerToRange(f"the part {text[:60]!r} is said to have {length} bytes")
@@ -166,13 +162,17 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
 
 def _after_416(headers: Mapping[str, str], held: PartialFile, declared: int | None) -> RangeBody:
     match = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
-    if match is not None and declared is not None and int(match[1]) != declared:
-        raise WrongLength(
-            f"the file at the download host has {match[1]} bytes, the job says {declared}"
-        )
+    _check_total(int(match[1]) if match else None, declared)
     if not held.bytes:
         raise BadAnswerToRange("the download host refused a range that was not asked for")
     return RangeBody(0, 0, None, "", start_over="the download host has no such range")
+
+
+def _check_total(total: int | None, declared: int | None) -> None:
+    if total is not None and declared is not None and total != declared:
+        raise WrongLength(
+            f"the file at the download host has {total} bytes, the job says {declared}"
+        )
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
