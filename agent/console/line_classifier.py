@@ -10,6 +10,7 @@ Damage is an item, too: it is counted and shown, and never stops the reader.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import msgspec
 
@@ -31,7 +32,7 @@ _HEAD = 256  # bytes of an overlong line that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class OverlongLine:
+class Overlong:
     """A line over the limit: `size` is its length in bytes, `text` its beginning."""
 
     text: bytes
@@ -46,7 +47,7 @@ ConsoleItem = (
     | chunk_lines.DamagedChunk
     | CapturedDump
     | DamagedDumpLine
-    | OverlongLine
+    | Overlong
 )
 
 
@@ -233,26 +234,16 @@ class ConsoleReader:
         self.counts.overlong += 1
         if chunk_lines.CHUNK_MARK in line:
             self.counts.damaged_chunks += 1
-        return [OverlongLine(line[:_HEAD], size)]
+        return [Overlong(line[:_HEAD], size)]
 
 
-_KIND_NAMES: dict[type[ConsoleItem], str] = {
-    LogLine: "LogLine",
-    FaultText: "FaultText",
-    Reboot: "Reboot",
-    chunk_lines.ChunkLine: "ChunkLine",
-    chunk_lines.DamagedChunk: "DamagedChunk",
-    CapturedDump: "CapturedDump",
-    DamagedDumpLine: "DamagedDumpLine",
-    OverlongLine: "Overlong",
-}
-"""The name of each kind of item in the stream to a console window."""
-_KINDS = {name: kind for kind, name in _KIND_NAMES.items()}
+_KINDS: dict[str, type[ConsoleItem]] = {kind.__name__: kind for kind in get_args(ConsoleItem)}
+"""The kinds of item by their names in the stream to a console window."""
 
 
 def encode_item(item: ConsoleItem) -> bytes:
     """Return `item` as one line of JSON, with its line end."""
-    return msgspec.json.encode({"is": _KIND_NAMES[type(item)], "item": item}) + b"\n"
+    return msgspec.json.encode({"is": type(item).__name__, "item": item}) + b"\n"
 
 
 def decode_item(value: Mapping[str, object]) -> ConsoleItem:

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 import msgspec
 
-from agent.console.line_classifier import ConsoleItem, OverlongLine
+from agent.console.line_classifier import ConsoleItem, Overlong
 from agent.console.log_line import LogLine
 from at.transcripts.steps import TranscriptStep
 
@@ -77,7 +77,7 @@ class RecentMoments:
         for item in items:
             if isinstance(item, LogLine):
                 lines.append((item.line or item.text, item.level or ""))
-            elif isinstance(item, OverlongLine):
+            elif isinstance(item, Overlong):
                 head = item.text.decode("utf-8", "backslashreplace")
                 lines.append((f"{head} … a line of {item.size} bytes", "note"))
         self._add(CONSOLE, lines)

@@ -215,7 +215,7 @@ class ConsoleWindow:
         """Return one item as lines for a person."""
         from agent.console.chunk_lines import ChunkLine, DamagedChunk
         from agent.console.dump_lines import CapturedDump, DamagedDumpLine
-        from agent.console.line_classifier import OverlongLine
+        from agent.console.line_classifier import Overlong
         from agent.console.log_line import LogLine
 
         if isinstance(item, LogLine):
@@ -233,7 +233,7 @@ class ConsoleWindow:
             return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
         if isinstance(item, DamagedDumpLine):
             return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
-        if isinstance(item, OverlongLine):
+        if isinstance(item, Overlong):
             return [f"!! a line of {item.size} bytes is not read"]
         return []  # a fault or a restart: its line was shown
 

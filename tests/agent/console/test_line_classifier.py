@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
-from agent.console.line_classifier import ConsoleReader, OverlongLine, decode_item, encode_item
+from agent.console.line_classifier import ConsoleReader, Overlong, decode_item, encode_item
 from agent.console.log_line import LogLine
 from tests.support.dumps.console_items import DUMP, items_of
 from tests.support.dumps.zephyr_dumps import printed
@@ -178,7 +178,7 @@ def test_a_line_without_an_end_stays_within_its_bound():
         assert reader.receive(b"x" * 500) == []
         assert len(reader._pending) <= 1000
     (item,) = reader.receive(b"\nMC:CAAA:\n")[:1]
-    assert isinstance(item, OverlongLine)
+    assert isinstance(item, Overlong)
     assert item.size == 50_000
     assert reader.counts.chunks == 1
     reader.receive(b"MC:" + b"A" * 2000 + b":\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.line_classifier import OverlongLine
+from agent.console.line_classifier import Overlong
 from agent.console.log_line import LogLine
 from agent.daemon.recent import AT, CONSOLE, LIMITS, MOMENT_BYTES, RecentMoments
 from at.transcripts.recorder import Recorder
@@ -65,7 +65,7 @@ def test_a_week_of_lines_does_not_grow() -> None:
 
 def test_a_line_of_ten_megabytes_is_cut_and_told() -> None:
     recent = kept()
-    recent.add_console([LogLine("x", line="x" * 10_000_000), OverlongLine(b"\xff" * 9, 10_000_000)])
+    recent.add_console([LogLine("x", line="x" * 10_000_000), Overlong(b"\xff" * 9, 10_000_000)])
     first, second = recent.of(CONSOLE)
     assert len(first.text) <= 4096
     assert "a line of 10000000 characters" in first.text
