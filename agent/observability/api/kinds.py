@@ -50,42 +50,33 @@ ORGANIZATION = ResourceKind(
 PROJECT = ResourceKind(
     "project", "projects", ResourceLevel.ORGANIZATION, partial(check_slug, "project")
 )
-RELEASE = ResourceKind("release", "releases", ResourceLevel.PROJECT, check_release_version)
-COHORT = ResourceKind("cohort", "cohorts", ResourceLevel.PROJECT, partial(check_slug, "cohort"))
-DEVICE = ResourceKind(
-    "device", "devices", ResourceLevel.PROJECT, partial(check_slug, "device serial")
-)
-DEPLOYMENT = ResourceKind("deployment", "deployments", ResourceLevel.PROJECT, _identifier)
-EVENT = ResourceKind(
-    "event",
-    "events",
-    ResourceLevel.PROJECT,
-    _identifier,
-    not_created="events are pushed to the ingress host: `cellagent report event`",
-)
-TRACE = ResourceKind(
-    "trace",
-    "traces",
-    ResourceLevel.PROJECT,
-    _identifier,
-    not_created="traces are made from what devices push: `cellagent report coredump FILE`",
-)
-ISSUE = ResourceKind("issue", "issues", ResourceLevel.PROJECT, _identifier)
-INSTALL = ResourceKind("install", "installs", ResourceLevel.PROJECT, _identifier)
-
 KINDS = {
     kind.name: kind
     for kind in (
         ORGANIZATION,
         PROJECT,
-        RELEASE,
-        COHORT,
-        DEVICE,
-        DEPLOYMENT,
-        EVENT,
-        TRACE,
-        ISSUE,
-        INSTALL,
+        ResourceKind("release", "releases", ResourceLevel.PROJECT, check_release_version),
+        ResourceKind("cohort", "cohorts", ResourceLevel.PROJECT, partial(check_slug, "cohort")),
+        ResourceKind(
+            "device", "devices", ResourceLevel.PROJECT, partial(check_slug, "device serial")
+        ),
+        ResourceKind("deployment", "deployments", ResourceLevel.PROJECT, _identifier),
+        ResourceKind(
+            "event",
+            "events",
+            ResourceLevel.PROJECT,
+            _identifier,
+            not_created="events are pushed to the ingress host: `cellagent report event`",
+        ),
+        ResourceKind(
+            "trace",
+            "traces",
+            ResourceLevel.PROJECT,
+            _identifier,
+            not_created="traces are made from what devices push: `cellagent report coredump FILE`",
+        ),
+        ResourceKind("issue", "issues", ResourceLevel.PROJECT, _identifier),
+        ResourceKind("install", "installs", ResourceLevel.PROJECT, _identifier),
     )
 }
 

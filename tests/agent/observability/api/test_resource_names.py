@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import UsageError
-from agent.observability.api.kinds import COHORT, DEVICE, Scope
+from agent.observability.api.kinds import KINDS, Scope
 from agent.observability.api.resource_names import check_release_version, check_slug, check_version
 from agent.observability.api.resources import CreateResource, PutRelation, UpdateResource
 
@@ -73,9 +73,9 @@ def test_a_name_among_the_fields_is_checked_before_it_is_sent(
 ) -> None:
     scope = Scope("acme", "kits")
     for call in (
-        lambda fields: CreateResource(COHORT, scope, fields),
-        lambda fields: UpdateResource(COHORT, scope, "beta", fields),
-        lambda fields: PutRelation(COHORT, scope, "beta", DEVICE, "S1", fields),
+        lambda fields: CreateResource(KINDS["cohort"], scope, fields),
+        lambda fields: UpdateResource(KINDS["cohort"], scope, "beta", fields),
+        lambda fields: PutRelation(KINDS["cohort"], scope, "beta", KINDS["device"], "S1", fields),
     ):
         assert call({field: good}).request().json == {field: good}
         if bad is not None:
