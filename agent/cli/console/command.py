@@ -89,7 +89,7 @@ class _ConsoleOptions:
 
 async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptions) -> None:
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
-    from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
+    from agent.cli.console.sources import AgentSource, PortSource, TypedLines
     from agent.cli.framework.signals import reader_left
     from agent.tasks import first_of
     from agent.wiring.forwarding import StoreThenShow
@@ -117,7 +117,7 @@ async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptio
             files = FileSink(given.save, names, window.note)
             stack.push_async_callback(files.close)
             sinks.append(files.store)
-        source: ConsoleSource
+        source: PortSource | AgentSource
         if held is None:
             source = PortSource(
                 kit, window, handle, TypedLines(given.lines), listing=session.usb_ports

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import asdict
@@ -63,31 +62,8 @@ class TypedLines:
             send(line.decode("utf-8", "replace").rstrip("\r\n"))
 
 
-class ConsoleSource(ABC):
-    """The console of one kit, read until the command ends; a source that is away is waited for."""
-
-    def __init__(self, window: ConsoleWindow, handle: HandleItems, lines: TypedLines) -> None:
-        """`handle` stores and shows items; notes go to `window`; `lines` are sent to the kit."""
-        self._window = window
-        self._handle = handle
-        self._lines = lines
-
-    @property
-    @abstractmethod
-    def counts(self) -> dict[str, int]:
-        """How much was read so far, by kind."""
-
-    @abstractmethod
-    async def run(self) -> None:
-        """Read until cancelled, or until the console ends for good."""
-
-    @abstractmethod
-    async def finish(self) -> None:
-        """Handle a last line that has no end, and an unfinished dump."""
-
-
-class PortSource(ConsoleSource):
-    """The console read from its own port."""
+class PortSource:
+    """The console read from its own port, until the command ends; waited for while it is away."""
 
     def __init__(
         self,
@@ -97,8 +73,11 @@ class PortSource(ConsoleSource):
         lines: TypedLines,
         listing: Listing = system_ports,
     ) -> None:
-        super().__init__(window, handle, lines)
+        """`handle` stores and shows items; notes go to `window`; `lines` are sent to the kit."""
         self._kit = kit
+        self._window = window
+        self._handle = handle
+        self._lines = lines
         self._listing = listing
         self._reader = ConsoleReader()
 
@@ -155,14 +134,16 @@ class PortSource(ConsoleSource):
         return receiver.reason is None or port.startswith(("replay:", "virtual:"))
 
 
-class AgentSource(ConsoleSource):
+class AgentSource:
     """The console as the running agent reads it, from one agent to the next."""
 
     def __init__(
         self, kit: HeldKit, window: ConsoleWindow, handle: HandleItems, lines: TypedLines
     ) -> None:
-        super().__init__(window, handle, lines)
         self._kit = kit
+        self._window = window
+        self._handle = handle
+        self._lines = lines
         self._port = ""
         self._in_trouble = False
         self._lost = 0
