@@ -45,10 +45,6 @@ class DamagedMessage:
     reason: str
 
 
-class _BadChunk(Exception):
-    """The chunk breaks the format and is not used."""
-
-
 def is_continuation(chunk: bytes) -> bool:
     """Return whether a chunk continues a message that another one began."""
     return chunk[:1] >= bytes([_CONTINUATION])
@@ -142,7 +138,7 @@ class Reassembler:
         stream = self._streams.setdefault(device, _Stream())
         try:
             message = self._take(chunk, device, stream, results)
-        except (_BadChunk, ValueError) as exc:
+        except ValueError as exc:  # it breaks the format, and is not used
             results.append(DamagedMessage(device, str(exc)))
         else:
             if message is not None:
@@ -165,16 +161,16 @@ class Reassembler:
         results: list[ReassembledMessage | DamagedMessage],
     ) -> bytes | None:
         if not chunk:
-            raise _BadChunk("an empty chunk")
+            raise ValueError("an empty chunk")
         header = chunk[0]
         if header & _CHANNEL:
-            raise _BadChunk(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
+            raise ValueError(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
         if header & _CONTINUATION:
             if header & _CONFIGURATION:
-                raise _BadChunk(f"reserved bits are set in header byte 0x{header:02x}")
+                raise ValueError(f"reserved bits are set in header byte 0x{header:02x}")
             return _continue(chunk, stream)
         if header & _CONFIGURATION not in (0, _CRC_AT_END):
-            raise _BadChunk(f"unknown configuration in header byte 0x{header:02x}")
+            raise ValueError(f"unknown configuration in header byte 0x{header:02x}")
         damage = _give_up(device, stream, "it was started again")
         if damage is not None:
             results.append(damage)
@@ -189,16 +185,16 @@ class Reassembler:
         if not header & _MORE:
             end = len(chunk) if crc is not None else len(chunk) - _CRC_SIZE
             if end < at:
-                raise _BadChunk(f"{len(chunk)} bytes are too short for a chunk with its CRC")
+                raise ValueError(f"{len(chunk)} bytes are too short for a chunk with its CRC")
             message = chunk[at:end]
             _check(message, crc if crc is not None else int.from_bytes(chunk[end:], "little"))
             stream.skipping = False
             return message
         total, at = decode_varint(chunk, at)
         if total > self.max_message:
-            raise _BadChunk(f"a message of {total} bytes is announced, over {self.max_message}")
+            raise ValueError(f"a message of {total} bytes is announced, over {self.max_message}")
         if len(chunk) - at > total:
-            raise _BadChunk(f"{len(chunk) - at} bytes of a message of {total}")
+            raise ValueError(f"{len(chunk) - at} bytes of a message of {total}")
         stream.data = bytearray(memoryview(chunk)[at:])
         stream.total, stream.crc = total, crc
         stream.open, stream.skipping, stream.last = True, False, b""
@@ -211,7 +207,7 @@ def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
         return None
     if not stream.open:
         stream.skipping = True
-        raise _BadChunk(f"a continuation at {offset} without the first chunk")
+        raise ValueError(f"a continuation at {offset} without the first chunk")
     more = bool(chunk[0] & _MORE)
     have = len(stream.data)
     data = memoryview(chunk)[at:]
@@ -219,20 +215,20 @@ def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
         return None  # sent twice
     if offset != have:
         _drop(stream)
-        raise _BadChunk(
+        raise ValueError(
             f"a gap: {have} of {stream.total} bytes were received, then offset {offset}"
         )
     rest = stream.total - have
     if more and len(data) > rest:
         _drop(stream)
-        raise _BadChunk(f"{len(data)} bytes where {rest} of {stream.total} are missing")
+        raise ValueError(f"{len(data)} bytes where {rest} of {stream.total} are missing")
     if more:
         stream.data += data
         return None
     crc_size = _CRC_SIZE if stream.crc is None else 0
     if len(data) < rest + crc_size:
         _drop(stream)
-        raise _BadChunk(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
+        raise ValueError(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
     stream.data += data[:rest]
     crc = stream.crc
     if crc is None:
@@ -257,13 +253,13 @@ def _give_up(device: str, stream: _Stream, why: str) -> DamagedMessage | None:
 
 def _exactly(chunk: bytes, at: int, count: int) -> bytes:
     if len(chunk) < at + count:
-        raise _BadChunk(f"{len(chunk)} bytes are too short for a chunk")
+        raise ValueError(f"{len(chunk)} bytes are too short for a chunk")
     return chunk[at : at + count]
 
 
 def _check(message: bytes, crc: int) -> None:
     if (own := crc16(message)) != crc:
         received = counted(len(message), "bytes")
-        raise _BadChunk(
+        raise ValueError(
             f"CRC 0x{crc:04x} does not agree with the {received} received (0x{own:04x})"
         )
