@@ -1,6 +1,6 @@
 """First contact with a kit: its identity, the firmware gate, what it lacks and what to try."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -180,17 +180,11 @@ def _off(mode: object, turns_on_after_s: float | None) -> Finding:
 
 def findings(
     contact: Contact, keyring: Keyring, turns_on_after_s: float | None = None
-) -> tuple[Finding, ...]:
-    """Return what the kit lacks, the first thing to put right first.
+) -> Iterator[Finding]:
+    """Yield what the kit lacks, the first thing to put right first.
 
     `turns_on_after_s`: where the agent turns the modem on by itself, how long that may take.
     """
-    return tuple(_findings(contact, keyring, turns_on_after_s))
-
-
-def _findings(
-    contact: Contact, keyring: Keyring, turns_on_after_s: float | None
-) -> Iterable[Finding]:
     if not contact.verdict.allowed:
         yield Finding(
             f"{contact.refusal}; crashes are reported, no call is made in the kit's name",

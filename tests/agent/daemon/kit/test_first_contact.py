@@ -103,7 +103,7 @@ async def test_no_credential_is_a_finding():
     contact, _ = await contact_with()
     (said,) = findings(contact, Keyring())
     assert "fetch current job: it needs" in str(said)
-    assert findings(contact, Keyring([ApiKey(Secret("an api key of a test"))])) == ()
+    assert not list(findings(contact, Keyring([ApiKey(Secret("an api key of a test"))])))
 
 
 async def test_registration_notices_are_raised_and_never_lowered():
