@@ -303,12 +303,17 @@ class KitStore:
 
 def names_of(state_dir: Path, device_id: str) -> device_identity.PartialIdentity:
     """Return what the own events of a kit have named, as `run` recorded it; nothing of another."""
+    for record in _records(state_dir):
+        if record.known_id == device_id:
+            return record.names
+    return device_identity.PartialIdentity()
+
+
+def _records(state_dir: Path) -> Iterator[KitRecord]:
+    """Yield the records of all kits that can be read."""
     for file in sorted((state_dir / "kits").glob("*.json")):
         with suppress(OSError, msgspec.DecodeError, ValueError):
-            record = _record_in(file)
-            if record.known_id == device_id:
-                return record.names
-    return device_identity.PartialIdentity()
+            yield _record_in(file)
 
 
 def _record_in(file: Path) -> KitRecord:
@@ -333,16 +338,13 @@ def record_at(state_dir: Path, port: str, usb: UsbPort | None) -> KitRecord | No
     A kit with a known USB identity is found by that, whatever its port is called now. Raises
     UntrustedPlace where others could change the records.
     """
-    folder = state_dir / "kits"
-    require_trusted_folder(folder)
-    for file in sorted(folder.glob("*.json")):
-        with suppress(OSError, msgspec.DecodeError, ValueError):
-            record = _record_in(file)
-            by_usb = usb is not None or bool(record.usb_serial)
-            if record.port and (
-                usb is not None and record.usb_serial == usb.serial
-                if by_usb
-                else same_port(record.port, port)
-            ):
-                return record
+    require_trusted_folder(state_dir / "kits")
+    for record in _records(state_dir):
+        by_usb = usb is not None or bool(record.usb_serial)
+        if record.port and (
+            usb is not None and record.usb_serial == usb.serial
+            if by_usb
+            else same_port(record.port, port)
+        ):
+            return record
     return None
