@@ -184,7 +184,7 @@ class Concern(Generic[S_co]):
 
     def pasteable(self, hint: str) -> str:
         """Return a hint whose commands can be pasted as they are: with profile and port."""
-        return self._registry.pasteable(hint, self.kit)
+        return pasteable(hint, self._registry.profile, self._registry.ports.get(self.kit, ""))
 
     def evaluate(self) -> None:
         """Set the state by the phase, the facts and the time."""
@@ -289,10 +289,6 @@ class StatusRegistry:
                 status.since = moved(status.since)
                 if isinstance(status, ConsoleStatus) and (crash := status.crash) is not None:
                     status.crash = msgspec.structs.replace(crash, at=moved(crash.at))
-
-    def pasteable(self, hint: str, kit: str) -> str:
-        """Return a hint with profile, and port of the kit, in its commands."""
-        return pasteable(hint, self.profile, self.ports.get(kit, ""))
 
     def service_is_back(self) -> None:
         """End every wait for a service: it took something of one concern, or answers again."""
