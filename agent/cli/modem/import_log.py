@@ -9,7 +9,11 @@ import click
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.session import Session
-from agent.cli.modem.keep_identity import keep_identity_option
+
+keep_identity_option = click.option(
+    "--keep-identity", is_flag=True, help="Keep IMEI, IMSI, ICCID, UUID and device ids as they are."
+)
+"""Of each command that writes a transcript."""
 
 
 @agent_command("cellagent modem import putty.log --output session.transcript", OfflineCommand)

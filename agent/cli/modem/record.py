@@ -8,7 +8,7 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session, transport_on
-from agent.cli.modem.keep_identity import keep_identity_option
+from agent.cli.modem.import_log import keep_identity_option
 from agent.cli.modem.serve_port import require_one, serve_port
 from agent.errors import RefusedByRule, UsageError
 from at.protocol.errors import AtError, LinkLost
