@@ -70,6 +70,7 @@ class KitConnection:
         self.link.on_mode_asked = self._on_mode_asked
         self.link.on_given_back = self._on_given_back
         self.console.on_open = self._on_console_open
+        self.console.on_restart = self.restarted
         self.show_id()
 
     @property

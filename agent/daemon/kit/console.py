@@ -142,14 +142,12 @@ class KitConsole:
         names: IdentityTracker,
         wake: Callable[[], None],
         *,
-        on_restart: Callable[[str], None] = lambda _line: None,
         store_events: Callable[[], Awaitable[None]] = _no_events,
         keep_dump: Callable[[bytearray], Path] | None = None,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
-        `on_restart` is called with each line on the console's own port that announces a restart;
         `store_events` returns once the events of restarts, on any port, are on disk; `keep_dump`
         stores a core dump that is not whole, which is not delivered, and returns its file.
         """
@@ -160,10 +158,11 @@ class KitConsole:
         """Writes to the console's own port while that is open; None where there is none."""
         self.on_open: Callable[[], None] = lambda: None
         """Called before the console's own port is opened to be read."""
+        self.on_restart: Callable[[str], None] = lambda _line: None
+        """Called with each line on the console's own port that announces a restart."""
         self._counts = ConsoleCounts()
         self.watchers = ConsoleWatchers(self._counts)
         self._forwarder = Forwarder(outbox, names, wake=wake, on_failure=self._on_stored, wait=wait)
-        self._on_restart = on_restart
         self._store_events = store_events
         self._keep_dump = keep_dump
         self._way = StoreThenShow([self._store])
@@ -241,7 +240,7 @@ class KitConsole:
     async def _handle_own(self, items: Sequence[ConsoleItem]) -> None:
         for item in items:
             if isinstance(item, Reboot):
-                self._on_restart(item.line)
+                self.on_restart(item.line)
         await self.handle(items)
 
     # --- both ports

@@ -73,7 +73,6 @@ class KitAgent:
             outbox,
             self._identity.device,
             wake_delivery,
-            on_restart=self._on_restart,
             store_events=self._store_events,
             keep_dump=self._store.keep_dump,
         )
@@ -209,9 +208,6 @@ class KitAgent:
 
     async def _serve(self, modem: Modem) -> None:
         await self._connection.serve(modem)
-
-    def _on_restart(self, line: str) -> None:
-        self._connection.restarted(line)
 
     async def _store_events(self) -> None:
         await self.events.store()
