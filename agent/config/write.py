@@ -78,7 +78,7 @@ def _require_same_services(
 def unset_value(key: str, *, profile: str) -> bool:
     """Remove one key, or a whole section, of a profile from the file; return whether it was there.
 
-    Raises ConfigError for what is no key, and where what is left is no profile.
+    Raises ConfigError for what is no key.
     """
     file = config_file()
     table: object = dict(profile_table(profile, read_config(file), file) or {})
