@@ -31,9 +31,9 @@ def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
         head += piece
     for mark, encoding in _UTF_16:
         if head.startswith(mark) and b"\0" in head.lstrip(_OF_A_MARK)[:2]:
-            raw = chain([head.removeprefix(mark)], rest)
+            text = codecs.iterdecode(chain([head.removeprefix(mark)], rest), encoding, "replace")
             # A mark that was there already comes after that of the program which saved it again.
-            yield from saved_text(_in_utf_8(raw, encoding))
+            yield from saved_text(piece.encode() for piece in text)
             return
     yield from chain([head.removeprefix(codecs.BOM_UTF8)], rest)
 
@@ -50,13 +50,6 @@ def whole_text(source: IO[bytes], name: str) -> bytes:
             hint="name a file that holds the text alone",
         )
     return b"".join(saved_text([text]))
-
-
-def _in_utf_8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    for piece in chain(pieces, [b""]):
-        if text := decoder.decode(piece, final=not piece):
-            yield text.encode()
 
 
 def _lines_in(pieces: Iterable[bytes]) -> Iterator[bytes]:
