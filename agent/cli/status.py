@@ -24,6 +24,7 @@ from agent.daemon.snapshot import (
     Phase,
     State,
 )
+from agent.daemon.states import duration
 from agent.errors import AgentError
 from at.protocol.counts import counted
 
@@ -210,7 +211,7 @@ def _clock(at: datetime, form: str = "%H:%M") -> str:
 
 
 def _since(then: datetime, now: datetime) -> str:
-    return _age((now - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds())
+    return duration((now - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds())
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
@@ -283,11 +284,3 @@ def _events(each: EventsStatus) -> Iterator[str]:
             yield f"{count:.0f} x {name.removesuffix('_count').replace('_', ' ')}"
     if each.lost:
         yield f"{each.lost} LOST for want of room"
-
-
-def _age(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -18,6 +18,7 @@ RECENT_S = 3600.0
 _LONGEST = 120  # characters of a text in the headline; the concern has all of it
 _FACT = re.compile(r"\{(\w+)\}")
 _ORDER = list(State)
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,13 @@ def meaning(status: ConcernStatus, now: datetime) -> Finding:
     """Return what a concern's state rests on, in words, and what to try."""
     row = row_of(status, now)
     return Finding(_text(row, status), _way_out(row, status))
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which there are two or more."""
+    seconds = max(0.0, seconds)
+    unit, size = next((each for each in _UNITS if seconds >= 2 * each[1]), _UNITS[-1])
+    return f"{seconds / size:.0f} {unit}"
 
 
 _IN = {

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from agent.daemon.snapshot import State
+from agent.daemon.states import duration
 from agent.page.markup import Html, tag
 
 CLASS_OF = {
@@ -13,7 +14,6 @@ CLASS_OF = {
     State.WELL: "ok",
 }
 """The class that colours a state; its icon has the same name."""
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def icon(name: str) -> Html:
@@ -58,10 +58,3 @@ def iso(at: datetime) -> str:
 def age(since: datetime, now: datetime) -> Html:
     """Return how long ago a time is; the browser counts on."""
     return tag("time", duration((now - since).total_seconds()), datetime=iso(since), class_="age")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in the largest unit of which there are two or more."""
-    seconds = max(0.0, seconds)
-    unit, size = next((each for each in _UNITS if seconds >= 2 * each[1]), _UNITS[-1])
-    return f"{seconds / size:.0f} {unit}"
