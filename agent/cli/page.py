@@ -73,7 +73,7 @@ def served_page(
 
     `chosen_by` is the option, or the command, that names another address.
     """
-    from agent.cli.provision.bench_options import ledger_of
+    from agent.cli.provision.profile_ledger import ledger_of
     from agent.page.server import serving
     from agent.page.views import Subject
 

@@ -1,14 +1,11 @@
-"""From the options of `provision plan` and `run` to goal, registrar, boards and ledger."""
+"""From the options of `provision plan` and `run` to goal, registrar, boards and tray."""
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,9 +27,7 @@ if TYPE_CHECKING:
     from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.boards.limits import Limit
     from agent.provisioning.boards.modem_board import ModemBoard
-    from agent.provisioning.ledger import Ledger
     from agent.provisioning.planning.goal import Goal
-    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import OpenBoard
     from agent.provisioning.running.steps.registrar import Registrar
     from agent.provisioning.running.tray import Tray
@@ -288,59 +283,6 @@ def require_extras(profile: ProvisioningSettings) -> None:
     load_driver(profile.ledger)
     if is_pkcs11(profile.device_ca_key_file):
         require("a device CA's key on a token", "pkcs11")
-
-
-@contextmanager
-def early_ledger(configuration: Configuration) -> Iterator[AsyncLedger]:
-    """Begin to open the profile's ledger, to be written, while the block checks what is asked.
-
-    It may be far away: it is reached and looked at meanwhile. Nothing of it changes before the
-    block has ended, nor ever where the block raises.
-    """
-    from agent.provisioning.running.async_ledger import AsyncLedger
-
-    checked: Future[None] = Future()
-    ledger = AsyncLedger(partial(ledger_of, configuration, before_change=checked.result))
-    try:
-        yield ledger
-    except BaseException:
-        checked.cancel()
-        ledger.close()
-        raise
-    checked.set_result(None)
-
-
-def ledger_of(
-    configuration: Configuration, *, before_change: Callable[[], object] | None = None
-) -> Ledger:
-    """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder.
-
-    To be read; with `before_change`, as that of open_ledger, to be written.
-    """
-    from agent.provisioning.ledger import open_ledger
-
-    address, password = ledger_address(configuration)
-    station = configuration.profile.provisioning.station or socket.gethostname()
-    if before_change is None:
-        return open_ledger(address, station, password=password, writes=False)
-    return open_ledger(
-        address, station, password=password, before_change=before_change, on_new=_tell_new
-    )
-
-
-def _tell_new(ledger: str) -> None:
-    """Say what is known by this alone: a mount is lost, or the profile is another one."""
-    logging.getLogger(__name__).warning(
-        "the ledger is new, and knows the key of no board: %s", ledger
-    )
-
-
-def ledger_address(configuration: Configuration) -> tuple[str, str]:
-    """Return the address and the password of the profile's ledger."""
-    address = configuration.profile.provisioning.ledger
-    secret = configuration.secrets.get("ledger_password")
-    password = secret.reveal() if secret is not None else ""
-    return address or str(configuration.state_dir / "ledger.sqlite"), password
 
 
 def _limits(profile: BoardLimits) -> tuple[Limit, ...]:

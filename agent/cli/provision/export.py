@@ -12,8 +12,8 @@ import msgspec
 
 from agent.cli.framework.command import ProfileCommand, agent_command, json_line, note
 from agent.cli.framework.session import Session
-from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options
+from agent.cli.provision.profile_ledger import ledger_of
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
 from agent.cli.framework.session import Session
-from agent.cli.provision.bench_options import ledger_address
+from agent.cli.provision.profile_ledger import ledger_address
 
 
 @agent_command("cellagent provision migrate", ProfileCommand)

@@ -11,8 +11,8 @@ from agent.cli.framework.command import ProfileCommand, agent_command, emit, not
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import aligned, bar
-from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import say_what_comes_next, since_option
+from agent.cli.provision.profile_ledger import ledger_of
 from at.protocol.counts import counted
 
 if TYPE_CHECKING:

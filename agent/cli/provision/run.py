@@ -18,6 +18,7 @@ from agent.cli.framework.session import Session
 from agent.cli.page import BENCH_LISTEN, bench_page, page_settings, show_link
 from agent.cli.provision import bench_options
 from agent.cli.provision.keyboard import Keyboard
+from agent.cli.provision.profile_ledger import early_ledger
 from agent.errors import AgentError, UsageError
 from agent.extras import require
 from agent.tasks import cancel_and_wait
@@ -114,7 +115,7 @@ def command(
     bench_options.require_extras(settings.profile.provisioning)
     if labels is not None:
         require("a label with a QR code", "segno")
-    with bench_options.early_ledger(settings) as ledger:
+    with early_ledger(settings) as ledger:
         # Only here: a ledger that is far away is reached while they are loaded.
         from agent.cli.provision.operator_ca import load_operator_ca
         from agent.provisioning.planning.goal import RegistrationMethod

@@ -15,8 +15,8 @@ import msgspec
 from agent.cli.framework.command import ProfileCommand, agent_command, json_line, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter, aligned
-from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options, say_what_comes_next, since_option
+from agent.cli.provision.profile_ledger import ledger_of
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

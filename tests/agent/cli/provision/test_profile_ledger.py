@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.provision.bench_options import early_ledger
+from agent.cli.provision.profile_ledger import early_ledger
 from agent.config.load import load
 from agent.config.write import set_value
 from agent.provisioning.ledger import open_ledger
