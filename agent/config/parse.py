@@ -8,9 +8,10 @@ import msgspec
 
 from agent.config.nearest import nearest
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.profile import HostSettings, KitSettings, Profile, Section, ServiceUrl
+from agent.config.profile import HostSettings, KitSettings, Profile, Section
 from agent.config.secrets import advice_if_secret
 from agent.config.urls import check_base_url
+from agent.config.value_types import ServiceUrl
 from agent.errors import ConfigError
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")

@@ -9,122 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from agent.config import value_types
 from at.protocol.dialect import DialectName
-
-NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e10, description="a number from 0 to 1e10")]
-Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
-"""A version at the observability service."""
-DeviceId = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[-a-zA-Z0-9_]{0,128}$",
-        description="what all services take: at most 128 letters, digits, - and _",
-    ),
-]
-ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
-Count = Annotated[int, msgspec.Meta(ge=1)]
-# A description says what a value that has another form may be.
-LocatedBy = Literal["host", "module"]
-WifiSource = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(auto|networkmanager|iw|companion|module|none|file:.+)$",
-        description="auto, networkmanager, iw, companion, module, none, or file:PATH",
-        extra={"path_after": "file:"},
-    ),
-]
-ConsolePort = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(auto|same|none|[cC][oO][mM][0-9]+|.*[/:\\\\].*)$",
-        description="auto, same (as the AT port), none, or a port as /dev/ttyACM1 or COM3",
-    ),
-]
-QuietHours = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(?!0?(.+)-0?\1$)"
-        r"(([01]?[0-9]|2[0-3]):[0-5][0-9]-([01]?[0-9]|2[0-3]):[0-5][0-9])?$",
-        description="local times as 22:00-06:00, which do not end when they begin",
-    ),
-]
-PortName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^([cC][oO][mM][0-9]+|serial:\S+|tcp://\S+:[0-9]{1,5}|virtual:.*|replay:.+"
-        r"|(?!(serial|tcp):).*[/\\].*)?$",
-        description="a port as /dev/ttyACM0, COM3, serial:1050934568, tcp://127.0.0.1:2000, "
-        "virtual: or replay:FILE; `cellagent ports` lists them",
-    ),
-]
-ProxyUrl = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(https?://[^/\s]+/?)?$", description="as http://proxy.example.com:3128"
-    ),
-]
-EmailAddress = Annotated[
-    str, msgspec.Meta(pattern=r"^([^@\s:]+@[^@\s:]+)?$", description="an address as me@example.com")
-]
-Slug = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[-a-zA-Z0-9_]{0,128}$",
-        description="a slug of letters, digits, `-` and `_`, as it stands in the service's URL",
-    ),
-]
-LedgerAddress = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(?!.*[?&]password=)"
-        r"(postgres(ql)?(\+\w+)?://([^:/?@\s]*@)?[^@\s]*|(?![\w+]+://).*)$",
-        description="the path of a file, or postgresql://USER@HOST/DATABASE without a password, "
-        "which `cellagent config set ledger_password` asks for",
-        extra={"path_after": ""},
-    ),
-]
-PlaceToListen = Annotated[
-    str, msgspec.Meta(pattern=r"^([^\s/]*:[0-9]{1,5})?$", description="HOST:PORT as 127.0.0.1:9464")
-]
-LoopbackPlace = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^((localhost|127(\.[0-9]{1,3}){3}|\[::1\])?:[0-9]{1,5})?$",
-        description="HOST:PORT of loopback as 127.0.0.1:9464: a proxy with a password may show it "
-        "to other machines",
-    ),
-]
-SecurityTag = Annotated[
-    int, msgspec.Meta(ge=0, le=2**31 - 1, description="a number from 0 to 2147483647")
-]
-PemFile = Annotated[
-    str,
-    msgspec.Meta(
-        description="the path of a file in PEM", extra={"holds": "-----BEGIN ", "path_after": ""}
-    ),
-]
-"""What it holds is looked for when it is set; when it is used, its user says what is wrong."""
-PathOrUri = Annotated[str, msgspec.Meta(extra={"path_after": ""})]
-"""A path that is written whole when it is set: the profile is read in any folder."""
-TrayLayout = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),
-]
-DeviceTag = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[^|]+$", description="any text without `|`, which stands between two tags"
-    ),
-]
-PathInProject = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(?!.*\.\.)\{project\}(/[^/?#\s]+)+$", description="a path as {project}/devices"
-    ),
-]
-Sha256Hex = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$", description="64 hex digits of a SHA-256")
-]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -134,21 +20,21 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 class HostSettings(Section, frozen=True):
     """URLs of the services (clauses D1.1, O1.4)."""
 
-    device_cloud: ServiceUrl = ""
+    device_cloud: value_types.ServiceUrl = ""
     """The device cloud: devices, messages, jobs, locations. Example: https://cloud.example.com"""
-    api: ServiceUrl = ""
+    api: value_types.ServiceUrl = ""
     """The observability service's API. Example: https://api.example.com"""
-    chunks: ServiceUrl = ""
+    chunks: value_types.ServiceUrl = ""
     """Where chunks are pushed. Example: https://chunks.example.com"""
-    ingress: ServiceUrl = ""
+    ingress: value_types.ServiceUrl = ""
     """Where events and core dumps are pushed. Example: https://ingress.example.com"""
-    files: ServiceUrl = ""
+    files: value_types.ServiceUrl = ""
     """Where symbols and other files are uploaded. Example: https://files.example.com"""
-    provisioning: ServiceUrl = ""
+    provisioning: value_types.ServiceUrl = ""
     """Where devices are claimed. Example: https://provisioning.example.com"""
-    ca_file: PemFile = ""
+    ca_file: value_types.PemFile = ""
     """A PEM file of CA certificates to trust instead of the system's. Example: ~/company-ca.pem"""
-    proxy: ProxyUrl = ""
+    proxy: value_types.ProxyUrl = ""
     """The only way to a proxy: the environment's proxy variables are not read.
     Example: http://proxy.example.com:3128"""
 
@@ -156,16 +42,16 @@ class HostSettings(Section, frozen=True):
 class AccountSettings(Section, frozen=True):
     """The account at the services: slugs, not secrets."""
 
-    organization: Slug = ""
+    organization: value_types.Slug = ""
     """The slug of the organization. Example: my-org"""
-    project: Slug = ""
+    project: value_types.Slug = ""
     """The slug of the project. Example: my-project"""
     team_id: str = ""
     """The team at the device cloud, which a token of a service key names.
     Example: 5f6a2b18-0c3d-4e5f-8a9b-1c2d3e4f5a6b"""
-    email: EmailAddress = ""
+    email: value_types.EmailAddress = ""
     """Whose `user_api_key` or `user_password` it is. Example: me@example.com"""
-    project_paths: dict[str, PathInProject] = {}
+    project_paths: dict[str, value_types.PathInProject] = {}
     """Paths of devices that the service has by organization and project, which take an organization
     auth token: what such a path begins with, and what it begins with there, with {project} for
     "/v1/organizations/SLUG/projects/SLUG". None is known here; the service's reference has them.
@@ -189,10 +75,10 @@ class CredentialSettings(Section, frozen=True):
         "basic",
     ] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
-    device_key_file: PemFile = ""
+    device_key_file: value_types.PemFile = ""
     """PEM of a P-256 key held by this host, for a device whose modem does not sign.
     Example: ~/keys/device.pem"""
-    service_key_files: dict[str, PemFile] = {}
+    service_key_files: dict[str, value_types.PemFile] = {}
     """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it.
     Example: {location = "~/keys/location.pem"}"""
     keyring: bool = False
@@ -202,32 +88,32 @@ class CredentialSettings(Section, frozen=True):
 class KitSettings(Section, frozen=True):
     """One kit: its ports and how to talk to it."""
 
-    port: PortName = ""
+    port: value_types.PortName = ""
     """The port that answers AT; "" means the only kit that is plugged in.
     Example: serial:1050934568"""
-    console_port: ConsolePort = "auto"
+    console_port: value_types.ConsolePort = "auto"
     """auto, same (as the AT port), none, or a port. Example: /dev/ttyACM1"""
-    companion_port: PortName = ""
+    companion_port: value_types.PortName = ""
     """The port of an ESP-AT companion that scans Wi-Fi. Example: /dev/ttyUSB0"""
     dialect: DialectName = "auto"
     """The firmware that takes the command lines; auto finds it out."""
-    baud: Count = 115200
+    baud: value_types.Count = 115200
     """Speed of the AT port in bit/s. Example: 1000000"""
-    device_id: DeviceId = ""
+    device_id: value_types.DeviceId = ""
     """The id at all services; "" means the one that the state knows, else the modem's UUID.
     Example: nrf-358299840010349"""
-    hardware_version: Version = ""
+    hardware_version: value_types.Version = ""
     """The board; "" means what the kit itself, or its USB identity, says. Example: nrf9161dk"""
     software_type: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,128}$")] = ""
     """The component that prints core dumps; "" means what the kit's own events say.
     Example: main"""
-    software_version: Version = ""
+    software_version: value_types.Version = ""
     """Its version, where the kit does not say it: an update does not change it here.
     Example: 1.0.0"""
     keep_online: Literal["never", "as-found", "always"] = "as-found"
     """Which modem `run` turns on again after a restart that was not its own: none, one that was on
     before, or any."""
-    settle_s: NotNegative = 30.0
+    settle_s: value_types.NotNegative = 30.0
     """How long after a restart the kit's own firmware has to turn the modem on first."""
     slot: str = ""
     """The bench operator's name for the place on the hub. Example: A1"""
@@ -236,12 +122,12 @@ class KitSettings(Section, frozen=True):
 class LocationSettings(Section, frozen=True):
     """How the kit's position is found."""
 
-    interval_s: NotNegative = 3600.0
+    interval_s: value_types.NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
-    by: LocatedBy = "host"
+    by: Literal["host", "module"] = "host"
     """host: this host sends what is heard. module: the kit's own client asks, of an nRF93M1 or of
     Serial Modem 2.0, which this host tells what Wi-Fi it hears."""
-    wifi: WifiSource = "auto"
+    wifi: value_types.WifiSource = "auto"
     """auto, networkmanager, iw, companion, module, none, or file:PATH. An nRF93M1 is a `module`:
     auto takes it to locate, and else this host. Only auto takes the scanners of macOS and Windows,
     which have no word of their own. Example: networkmanager"""
@@ -249,7 +135,7 @@ class LocationSettings(Section, frozen=True):
     """Send the names of access points with their addresses."""
     legacy: bool = False
     """Use the deprecated path without organization and project (clause D8.3)."""
-    good_enough_m: NotNegative = 200.0
+    good_enough_m: value_types.NotNegative = 200.0
     """An uncertainty that ends the search for a better source."""
 
 
@@ -261,12 +147,12 @@ class FotaSettings(Section, frozen=True):
     service's releases, or what the kit's own cloud client finds, downloads and checks."""
     modem_source: Literal["jobs", "releases", "kit", "none"] = "jobs"
     """The same for the modem's own firmware; whoever takes jobs takes those of every type."""
-    modem_hardware_version: Version = ""
+    modem_hardware_version: value_types.Version = ""
     """The modem's name in the project with its releases; "" means its +CGMM up to the blank.
     Example: nrf91x1"""
-    interval_s: NotNegative = 900.0
+    interval_s: value_types.NotNegative = 900.0
     """Time between two looks of `run` for a job; 0 turns them off."""
-    quiet_hours: QuietHours = ""
+    quiet_hours: value_types.QuietHours = ""
     """Local time without updates. Example: 22:00-06:00"""
     hosts: tuple[str, ...] = ()
     """Hosts that images may come from. Example: firmware.example.com"""
@@ -276,21 +162,21 @@ class FotaSettings(Section, frozen=True):
     """Take an image whose version is below the one that runs."""
     trust_proxy: bool = False
     """Take an image through `hosts.proxy`, which then sees what it fetches."""
-    public_key_file: PemFile = ""
+    public_key_file: value_types.PemFile = ""
     """PEM of the public key that images must be signed with. Example: ~/keys/app.pub.pem"""
-    digests: tuple[Sha256Hex, ...] = ()
+    digests: tuple[value_types.Sha256Hex, ...] = ()
     """SHA-256 digests, in hex, of images that the operator trusts.
     Example: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     """The way onto the kit; auto: a `command`, else the `mcuboot_port`, else the AT port."""
-    mcuboot_port: PortName = ""
+    mcuboot_port: value_types.PortName = ""
     """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
     """The older name of `modem_source = kit`; what `modem_source` says goes before it."""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path.
     Example: /usr/local/bin/flash,{image}"""
-    command_timeout_s: NotNegative = 600.0
+    command_timeout_s: value_types.NotNegative = 600.0
     """How long that program may take."""
 
     def __post_init__(self) -> None:
@@ -305,15 +191,15 @@ class OutboxSettings(Section, frozen=True):
     through: Literal["host", "kit"] = "host"
     """host: over this host's network. kit: `run` gives a kit its own chunks, which its own cloud
     client sends; events and core dumps go by the host."""
-    max_bytes: Count = 50 * 1024 * 1024
+    max_bytes: value_types.Count = 50 * 1024 * 1024
     """How much may wait; beyond it nothing more is taken."""
-    max_items: Count = 100_000
+    max_items: value_types.Count = 100_000
     """How many items may wait."""
-    max_age_s: NotNegative = 7 * 86400.0
+    max_age_s: value_types.NotNegative = 7 * 86400.0
     """What is older is dropped, and counted."""
     min_free_bytes: Annotated[int, msgspec.Meta(ge=0)] = 10 * 1024 * 1024
     """Free space on the disk below which nothing more is taken."""
-    park_after: Count = 3
+    park_after: value_types.Count = 3
     """Permanent refusals after which an item is set aside and the others pass."""
 
 
@@ -322,7 +208,7 @@ class EventSettings(Section, frozen=True):
 
     own: bool = True
     """A trace when a link is lost, a modem restarts, an update ends, a task of the agent fails."""
-    heartbeat_s: NotNegative = 3600.0
+    heartbeat_s: value_types.NotNegative = 3600.0
     """Time between two heartbeats that count them; 0 turns those off."""
 
 
@@ -356,7 +242,7 @@ class BoardLimits(Section, frozen=True):
 class ProvisioningSettings(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
-    ledger: LedgerAddress = ""
+    ledger: value_types.LedgerAddress = ""
     """"" means a SQLite file in the state folder; else a postgresql:// URL without password.
     Example: postgresql://bench@db.example.com/boards?sslmode=verify-full"""
     station: str = ""
@@ -365,18 +251,18 @@ class ProvisioningSettings(Section, frozen=True):
     """Recorded with every run, where `run --lot` says nothing else. Example: L2031"""
     product: str = ""
     """Recorded with every run, where `run --product` says nothing else. Example: tracker-2"""
-    security_tag: SecurityTag = 16842753
+    security_tag: value_types.SecurityTag = 16842753
     """Where in the modem the credentials are written."""
-    ca_chain_file: PemFile = ""
+    ca_chain_file: value_types.PemFile = ""
     """The server's CA chain that is written to the kits. Example: chain.pem"""
-    device_ca_file: PemFile = ""
+    device_ca_file: value_types.PemFile = ""
     """The certificate of the CA that signs the kits' certificates; "" gives them none.
     Example: ca.pem"""
-    device_ca_key_file: PathOrUri = ""
+    device_ca_key_file: value_types.PathOrUri = ""
     """Its key: a PEM file, or the pkcs11: URI of a key on a token (extra bench). Example: ca.key"""
     certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
     """How long a board's certificate holds; it never outlives the CA that signs it. Example: 365"""
-    attestation_keys: PathOrUri = ""
+    attestation_keys: value_types.PathOrUri = ""
     """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
     folder of them. A kit whose signature is by none of them is refused; "" checks none.
     Example: ~/identity-keys"""
@@ -387,13 +273,13 @@ class ProvisioningSettings(Section, frozen=True):
     then kits of the nRF91 come by `onboard` (with a certificate) or `attestation`."""
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     """What `onboard` says that the device can be updated with. Example: APP,MODEM,BOOT"""
-    tags: tuple[DeviceTag, ...] = ()
+    tags: tuple[value_types.DeviceTag, ...] = ()
     """The tags that `onboard` gives the device. Example: bench,line-3"""
     sub_type: str = ""
     """The sub-type that `onboard` gives the device. Example: tracker"""
     slots: dict[str, str] = {}
     """USB place -> the operator's name for it. Example: {"1-1.4.1" = "A1"}"""
-    tray: TrayLayout = ""
+    tray: value_types.TrayLayout = ""
     """How the slots lie on the table, columns and rows: row by row in the order of `slots`; "": in
     the order of their names. Example: 4x4"""
     label_pattern: str = ""
@@ -411,16 +297,16 @@ class ProvisioningSettings(Section, frozen=True):
 class MetricsSettings(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
-    listen: LoopbackPlace = ""
+    listen: value_types.LoopbackPlace = ""
     """HOST:PORT of loopback; "" serves none. Example: 127.0.0.1:9464"""
 
 
 class PageSettings(Section, frozen=True):
     """The live page, in a browser on this host."""
 
-    listen: PlaceToListen = ""
+    listen: value_types.PlaceToListen = ""
     """HOST:PORT of loopback; "" serves none unless `run --page` asks. Example: 127.0.0.1:8642"""
-    certificate_file: PemFile = ""
+    certificate_file: value_types.PemFile = ""
     """A PEM file of a certificate, its chain and its key: the page then may be served to other
     machines, under the names in it, and only encrypted. Example: ~/page.pem"""
 
