@@ -132,7 +132,7 @@ def test_a_clause_gets_mutants_of_both_halves_from_the_lines_that_are_its_own() 
 
 
 def test_no_mutant_of_lines_that_others_run_is_drawn_while_there_are_enough_of_its_own() -> None:
-    file = "agent/cli/observability/observe.py"
+    file = "agent/cli/observability/resource_commands.py"
     found = mutants(file, (ROOT / file).read_bytes())
     shared = {one.statement for one in found[: len(found) // 2]}
     own = {one.statement for one in found} - shared
