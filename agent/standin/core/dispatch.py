@@ -78,7 +78,7 @@ class Dispatcher:
                 prepare()
             route = self._match(scope)
             limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
-            if _declared_length(scope) > limit:
+            if int(dict(scope["headers"]).get(b"content-length", 0)) > limit:
                 raise BodyTooLarge(limit)
             body = Body(receive, limit)
             try:
@@ -188,11 +188,3 @@ def _keep_quoted_slashes(scope: Scope) -> bool:
         return False
     scope["path"] = unquote(kept)
     return True
-
-
-def _declared_length(scope: Scope) -> int:
-    """Return the Content-Length, 0 where there is none."""
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value)
-    return 0

@@ -44,22 +44,13 @@ class HostGuard:
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the message of a refusal, None where the headers are in order."""
-        host = origin = ""
-        has_length = has_encoding = False
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value.decode("latin-1")
-            elif name == b"origin":
-                origin = value.decode("latin-1")
-            elif name == b"content-length":
-                has_length = True
-            elif name == b"transfer-encoding":
-                has_encoding = True
-        if has_length and has_encoding:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if b"content-length" in headers and b"transfer-encoding" in headers:
             # RFC 9112, 6.3: two readings of where the request ends; one of them hides another.
             return 400, "Content-Length and Transfer-Encoding exclude each other"
-        if not self._is_own(host):
+        if not self._is_own(headers.get(b"host", "")):
             return 421, "the Host header names another server"
+        origin = headers.get(b"origin", "")
         if origin and not self._is_own(urlsplit(origin).netloc):
             return 403, "the Origin is another site"
         return None
