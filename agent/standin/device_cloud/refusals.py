@@ -4,24 +4,8 @@ from collections.abc import Mapping
 
 from agent.standin.core.responses import Refused
 
-# The code of a status where no more specific one is known.
-_CODES = {
-    400: 40000,
-    401: 40100,
-    403: 40300,
-    404: 40420,
-    405: 40500,
-    411: 41100,
-    412: 41200,
-    413: 41300,
-    415: 41500,
-    416: 41600,
-    422: 42200,
-    429: 42900,
-    500: 50010,
-    501: 50100,
-    507: 50700,
-}
+# The code of a status where no more specific one is known, if not a hundred times the status.
+_CODES = {404: 40420, 500: 50010}
 
 
 class DeviceCloudRefused(Refused):
