@@ -44,7 +44,6 @@ class FieldFilter(Generic[R]):
     read: Callable[[R], object]
     kind: str = "any"
     """"any": one of the repeated values; "since" and "until": a timestamp parameter."""
-    description: str = ""
 
     def admits(self, record: R, given: list[str] | float) -> bool:
         """Return whether a record passes the filter."""
@@ -56,10 +55,17 @@ class FieldFilter(Generic[R]):
         return value >= given if self.kind == "since" else value <= given
 
 
-def since(**fields: str) -> dict[str, FieldFilter[Any]]:
-    """Return filters by the earliest time of fields, under the public names given."""
-    text = "At or after this instant."
-    return {name: FieldFilter(attrgetter(of), "since", text) for name, of in fields.items()}
+_FILTER_WORDS = {
+    "any": "May be repeated.",
+    "since": "At or after this instant.",
+    "until": "At or before this instant.",
+}
+
+
+def filters(kind: str, *names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
+    """Return filters of a kind by fields: under their own names, or the public names given."""
+    pairs = {name: name for name in names} | fields
+    return {name: FieldFilter(attrgetter(of), kind) for name, of in pairs.items()}
 
 
 def list_parameters(
@@ -71,7 +77,7 @@ def list_parameters(
         schema: Schema = {"type": "array", "items": {"type": "string"}}
         if filter_.kind != "any":
             schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-        text = filter_.description or ("May be repeated." if filter_.kind == "any" else "")
+        text = _FILTER_WORDS[filter_.kind]
         parameters.append(Parameter(name=name, schema=schema, description=text))
     if sorts:
         names = [*sorts, *(f"-{name}" for name in sorts)]

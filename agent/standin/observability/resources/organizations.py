@@ -28,8 +28,8 @@ _USER_KEY_PATH = "/auth/api_key"
 _PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))
 _FILTERS: dict[str, lists.FieldFilter[Any]] = {
-    "slug": lists.FieldFilter(attrgetter("slug")),
-    **lists.since(created_date="created", first_seen="created"),
+    **lists.filters("any", "slug"),
+    **lists.filters("since", created_date="created", first_seen="created"),
 }
 _SORTS = {"name": attrgetter("name"), "slug": attrgetter("slug")}
 _ME = object_schema(

@@ -16,7 +16,7 @@ from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import FieldFilter, SortKey, since
+from agent.standin.observability.resources.lists import FieldFilter, SortKey, filters
 from agent.standin.store import TableOf
 
 
@@ -81,23 +81,9 @@ class ResourceKind(Generic[R]):
 
 
 def _sorts(*names: str, **fields: str) -> dict[str, attrgetter[SortKey]]:
-    """Return readers of fields to sort by: by their own names, or by the public name given."""
-    return {name: attrgetter(of) for name, of in _name_pairs(names, fields)}
-
-
-def _filters(*names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
-    """Return filters by the value of fields: by their own names, or by the public name given."""
-    return {name: FieldFilter(attrgetter(of)) for name, of in _name_pairs(names, fields)}
-
-
-def _until(**fields: str) -> dict[str, FieldFilter[Any]]:
-    """Return filters by the latest time of fields."""
-    text = "At or before this instant."
-    return {name: FieldFilter(attrgetter(of), "until", text) for name, of in fields.items()}
-
-
-def _name_pairs(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
-    return [*zip(names, names, strict=True), *fields.items()]
+    """Return readers of fields to sort by: under their own names, or the public names given."""
+    pairs = {name: name for name in names} | fields
+    return {name: attrgetter(of) for name, of in pairs.items()}
 
 
 _RELEASE_FIELDS: dict[str, Schema] = {
@@ -126,7 +112,7 @@ RELEASES = ResourceKind(
     key_schema=RELEASE_VERSION,
     schema=schemas.RELEASE,
     serialize=serializers.release,
-    filters=since(**_SEEN, updated_date="updated"),
+    filters=filters("since", **_SEEN, updated_date="updated"),
     sorts=_sorts("version", **_DATES),
     create=changes.create_release,
     create_body=body_schema(
@@ -147,7 +133,7 @@ COHORTS = ResourceKind(
     key_schema=SLUG,
     schema=schemas.COHORT,
     serialize=serializers.cohort,
-    filters=since(**_SEEN, updated_date="updated"),
+    filters=filters("since", **_SEEN, updated_date="updated"),
     sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=body_schema("slug", slug=SLUG, name=_TEXT),
@@ -163,10 +149,10 @@ DEVICES = ResourceKind(
     key_schema=SLUG,
     schema=schemas.DEVICE,
     filters={
-        **_filters("device_serial", "cohort", "owner_ref", "hardware_version"),
-        **_filters(release="last_seen_release"),
-        **since(last_seen_since="last_seen", updated_date="updated", **_SEEN),
-        **_until(last_seen_until="last_seen"),
+        **filters("any", "device_serial", "cohort", "owner_ref", "hardware_version"),
+        **filters("any", release="last_seen_release"),
+        **filters("since", last_seen_since="last_seen", updated_date="updated", **_SEEN),
+        **filters("until", last_seen_until="last_seen"),
     },
     sorts=_sorts("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
@@ -184,10 +170,12 @@ DEPLOYMENTS = ResourceKind(
     schema=schemas.DEPLOYMENT,
     serialize=serializers.deployment,
     filters={
-        **_filters("cohort", "delta_from", "status"),
+        **filters("any", "cohort", "delta_from", "status"),
         "release": FieldFilter(lambda one: None if one.delta_from else one.release),
         "delta_to": FieldFilter(lambda one: one.release if one.delta_from else None),
-        **since(deployed_date="deployed", created_date="deployed", first_seen="deployed"),
+        **filters(
+            "since", deployed_date="deployed", created_date="deployed", first_seen="deployed"
+        ),
     },
     sorts=_sorts(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
@@ -210,9 +198,9 @@ EVENTS = ResourceKind(
     schema=schemas.EVENT,
     serialize=serializers.event,
     filters={
-        **_filters("device", "type", "release"),
-        **since(since="captured", **_SEEN),
-        **_until(until="captured"),
+        **filters("any", "device", "type", "release"),
+        **filters("since", since="captured", **_SEEN),
+        **filters("until", until="captured"),
     },
     sorts=_sorts(
         created_date="created", captured_date="captured", received_date="received", id="id"
@@ -224,9 +212,9 @@ TRACES = ResourceKind(
     schema=schemas.TRACE,
     serialize=serializers.trace,
     filters={
-        **_filters("device", "issue", "release", "source"),
-        **since(since="captured", **_SEEN),
-        **_until(until="captured"),
+        **filters("any", "device", "issue", "release", "source"),
+        **filters("since", since="captured", **_SEEN),
+        **filters("until", until="captured"),
     },
     sorts=_sorts(created_date="created", captured_date="captured", id="id"),
 )
@@ -236,8 +224,8 @@ ISSUES = ResourceKind(
     schema=schemas.ISSUE,
     serialize=serializers.issue,
     filters={
-        **_filters("status"),
-        **since(first_seen="first_seen", last_seen="last_seen", created_date="created"),
+        **filters("any", "status"),
+        **filters("since", first_seen="first_seen", last_seen="last_seen", created_date="created"),
     },
     sorts={
         **_sorts("first_seen", "last_seen", trace_count="traces"),
@@ -254,8 +242,8 @@ INSTALLS = ResourceKind(
     singular="Install",
     schema=schemas.INSTALL,
     filters={
-        **_filters("device", "status"),
-        **since(began_at="began", created_date="began", first_seen="began"),
+        **filters("any", "device", "status"),
+        **filters("since", began_at="began", created_date="began", first_seen="began"),
     },
     sorts=_sorts(began_at="began", id="id"),
 )
@@ -263,14 +251,14 @@ COREDUMPS = ResourceKind(
     table=tables.COREDUMPS,
     singular="Coredump",
     schema=schemas.COREDUMP,
-    filters={**_filters("device"), **since(**_SEEN)},
+    filters={**filters("any", "device"), **filters("since", **_SEEN)},
     sorts=_sorts(created_date="created", id="id"),
 )
 FILES = ResourceKind(
     table=tables.FILES,
     singular="File",
     schema=schemas.FILE,
-    filters={**_filters("kind", "name"), **since(**_SEEN)},
+    filters={**filters("any", "kind", "name"), **filters("since", **_SEEN)},
     sorts=_sorts(created_date="created", name="name", id="id"),
 )
 

@@ -17,7 +17,7 @@ from agent.standin.observability.operations import PROJECT_PATH, RequestContext,
 from agent.standin.observability.project import Project
 from agent.standin.observability.refusals import not_found
 from agent.standin.observability.resources import lists
-from agent.standin.observability.resources.lists import FieldFilter, SortKey
+from agent.standin.observability.resources.lists import SortKey
 from agent.standin.observability.resources.serializers import shown
 
 _NAME: Schema = {"type": "string", "maxLength": 512}
@@ -73,13 +73,11 @@ def _types(project: Project) -> list[SoftwareType]:
     ]
 
 
-_TYPE_FILTERS: dict[str, FieldFilter[SoftwareType]] = {"name": FieldFilter(attrgetter("name"))}
+_TYPE_FILTERS = lists.filters("any", "name")
 _TYPE_SORTS: dict[str, Callable[[SoftwareType], SortKey]] = {
     name: attrgetter(name) for name in _TYPE["properties"]
 }
-_VERSION_FILTERS: dict[str, FieldFilter[SoftwareVersion]] = {
-    "version": FieldFilter(attrgetter("version"))
-}
+_VERSION_FILTERS = lists.filters("any", "version")
 _VERSION_SORTS: dict[str, Callable[[SoftwareVersion], SortKey]] = {"version": attrgetter("version")}
 
 
