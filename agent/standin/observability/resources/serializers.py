@@ -3,30 +3,24 @@
 A field that is not made here is the record's own, a time under its name without `_date` or `_at`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from agent.standin.core.schema import MOMENT, Schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability.project import Project, timestamp
 from agent.standin.observability.resources import changes
+from agent.standin.store import TableOf
 
 JSONObject = dict[str, object]
 
 
-def _release(scope: Project, version: str) -> tables.Release | None:
-    return scope.table(tables.RELEASES).get(version)
-
-
-def _device(scope: Project, serial: str) -> tables.ObservedDevice | None:
-    return scope.table(tables.DEVICES).get(serial)
-
-
-_REFERRED: dict[int, tuple[Callable[[Project, str], object], Schema]] = {
-    id(schemas.A_RELEASE): (_release, schemas.RELEASE_REF),
-    id(schemas.A_DEVICE): (_device, schemas.DEVICE_REF),
-    id(schemas.A_COHORT): (Project.cohort, schemas.COHORT_REF),
+_REFERRED: dict[int, tuple[TableOf[Any], Schema]] = {
+    id(schemas.A_RELEASE): (tables.RELEASES, schemas.RELEASE_REF),
+    id(schemas.A_DEVICE): (tables.DEVICES, schemas.DEVICE_REF),
+    id(schemas.A_COHORT): (tables.COHORTS, schemas.COHORT_REF),
 }
-"""What is found by the key that a record has, and what is shown of it, by the field's schema."""
+"""Where a record's key is looked up, and what is shown of what it names, by the field's schema."""
 
 
 def shown(
@@ -43,8 +37,8 @@ def shown(
         elif field is MOMENT or field is schemas.MOMENT_OR_NULL:
             found[name] = timestamp(getattr(record, name.removesuffix("_date").removesuffix("_at")))
         elif scope is not None and (referred := _REFERRED.get(id(field))):
-            find, ref = referred
-            other = find(scope, getattr(record, name) or "")
+            table, ref = referred
+            other = scope.table(table).get(getattr(record, name) or "")
             found[name] = None if other is None else shown(ref, other)
         else:
             found[name] = getattr(record, name)
