@@ -148,6 +148,8 @@ class CheckedOperation(ABC, Generic[ContextT]):
     """Whether the last one counts of a parameter that is given more than once."""
     own_body: bool = False
     """Whether the handler reads `raw` itself, because the body has more than one form."""
+    before: Callable[[JSONValue], None] | None = None
+    """Refuses a JSON body with a message of its own, before the schema is checked."""
 
     @abstractmethod
     def authenticate(self, request: Request, cloud: Cloud) -> Principal:
@@ -190,9 +192,6 @@ class CheckedOperation(ABC, Generic[ContextT]):
     def declared_type(self, media_type: str) -> str:
         """Return the media type as which a body of that type is taken."""
         return media_type
-
-    def before_check(self, value: JSONValue) -> None:
-        """Refuse a JSON body with a message of its own, before the schema is checked."""
 
     @property
     def checks_body_first(self) -> bool:
@@ -302,7 +301,8 @@ class CheckedOperation(ABC, Generic[ContextT]):
             value = decode(raw)
         except BadJSON as error:
             raise self.refuse_json(str(error)) from error
-        self.before_check(value)
+        if self.before is not None:
+            self.before(value)
         if wrong := check(value, operation.bodies[JSON_TYPE]):
             raise self.refuse_body(wrong)
         return value

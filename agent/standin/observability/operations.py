@@ -69,8 +69,6 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
     """Hosts that serve it too, since tools know one address for several; a strict one does not."""
     role: Role = Role.MEMBER
     """The lowest role that a user needs."""
-    before: Callable[[JSONValue], None] | None = None
-    """Refuses a JSON body with a message of its own, before the schema is checked."""
 
     def authenticate(self, request: Request, cloud: Cloud) -> Principal:
         """Return the caller. Raises 401, 403."""
@@ -90,11 +88,6 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
     def checks_body_first(self) -> bool:
         """Whether the body is JSON in one form."""
         return JSON_TYPE in self.operation.bodies and not self.own_body
-
-    def before_check(self, value: JSONValue) -> None:
-        """Refuse a JSON body with a message of its own, before the schema is checked."""
-        if self.before is not None:
-            self.before(value)
 
     def convert(self, text: str, schema: Schema) -> object:
         """Return a whole number or a truth value where the schema is of one, else the text."""
