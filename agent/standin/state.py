@@ -164,7 +164,7 @@ class Cloud:
     @property
     def team_id(self) -> str:
         """The team (tenant) that the ready line names."""
-        return self.table(TEAMS).keys()[0]
+        return next(iter(self.table(TEAMS)))
 
     def project(self, organization: str, project: str) -> ProjectRecord | None:
         """Return the project of those slugs, or None."""

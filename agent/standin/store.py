@@ -79,19 +79,15 @@ class Table(Generic[T]):
         self.dirty[key] = None
         self._changed[self._name] = self
 
-    def delete(self, key: str) -> bool:
-        """Delete `key`; return whether it was there."""
+    def delete(self, key: str) -> None:
+        """Delete `key`, if it is there."""
+        self._rows.pop(key, None)
         self.dirty[key] = None
         self._changed[self._name] = self
-        return self._rows.pop(key, None) is not None
 
     def next_number(self) -> int:
         """Return the number after that of the last key, for a table whose keys are numbers."""
         return int(next(reversed(self._rows), 0)) + 1
-
-    def keys(self) -> list[str]:
-        """Return the keys in the order of insertion, as a copy."""
-        return list(self._rows)
 
     def values(self) -> list[T]:
         """Return the records in the order of insertion, as a copy of the list."""
@@ -108,7 +104,7 @@ class Table(Generic[T]):
         return len(self._rows)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+        return iter(self._rows)
 
 
 AnyTable: TypeAlias = "Table[Any]"

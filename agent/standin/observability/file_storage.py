@@ -110,8 +110,7 @@ def advance(cloud: Cloud, secret: str, upload: Upload, event: UploadEvent) -> No
     cloud.table(UPLOADS).delete(secret)
     cloud.table(TOKENS).delete(upload.token)
     for number in range(1, upload.parts + 1):
-        if f"{secret}/{number}" in cloud.table(PARTS):
-            cloud.table(PARTS).delete(f"{secret}/{number}")
+        cloud.table(PARTS).delete(f"{secret}/{number}")
     if upload.state is UploadState.EXPIRED and upload.blob is not None:
         cloud.table(BLOBS).delete(upload.blob)
 

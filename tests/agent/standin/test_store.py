@@ -107,7 +107,7 @@ async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> 
             body = {"message": {"appId": "TEMP", "data": number}}
             await standin.client.post(path, json=body, headers=standin.bearer("api_key"))
         table = standin.cloud.table(MESSAGES)
-        table.delete(table.keys()[0])  # as happens to the oldest where there are too many
+        table.delete(next(iter(table)))  # as happens to the oldest where there are too many
     async with running_standin(tmp_path / "b", state=state) as standin:
         await standin.client.post(
             path, json={"message": {"appId": "TEMP", "data": 3}}, headers=standin.bearer("api_key")
