@@ -25,7 +25,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin import state
 from agent.standin.core.dispatch import Endpoint
@@ -64,7 +63,7 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     trial_started: float | UnsetType = UNSET
 
 
-def routes(cloud: state.Cloud, refuse: MakeRefused) -> list[Route]:
+def routes(cloud: state.Cloud, refuse: MakeRefused) -> list[Endpoint]:
     """Return the routes of the control endpoint; `refuse` makes its errors."""
 
     def authorize(request: Request) -> None:

@@ -8,15 +8,14 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cache
 
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agent.standin import control
 from agent.standin.core import connections
-from agent.standin.core.dispatch import Dispatcher
+from agent.standin.core.dispatch import Dispatcher, Endpoint
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import Host
 from agent.standin.core.responses import Refused
@@ -53,8 +52,8 @@ async def serving(
     split = split or strict
     by_host = collect(cloud, strict=strict)
     every = [route for routes in by_host.values() for route in routes]
-    ports: Iterable[tuple[Host | None, list[Route]]] = by_host.items() if split else [(None, every)]
-    apps = {name: _app(cloud, routes) for name, routes in ports}
+    ports: dict[Host | None, list[Endpoint]] = {**by_host} if split else {None: every}
+    apps = {name: _app(cloud, routes) for name, routes in ports.items()}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[connections.Server] = []
@@ -121,9 +120,9 @@ def base_url(listening: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def collect(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Route]]:
+def collect(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Endpoint]]:
     """Return the routes of both halves by host; with `strict` each at its own alone."""
-    by_host: dict[Host, list[Route]] = {host: [] for host in Host}
+    by_host: dict[Host, list[Endpoint]] = {host: [] for host in Host}
     for half in (device_cloud.routes(cloud), observability.routes(cloud, strict=strict)):
         for host, routes in half.items():
             by_host[host] += routes
@@ -137,7 +136,7 @@ def refusal(path: str, status: int, message: str) -> Refused:
     return DeviceCloudRefused(status, message)
 
 
-def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
+def _app(cloud: Cloud, routes: Sequence[Endpoint]) -> ASGIApp:
     dispatcher = Dispatcher([*routes, *control.routes(cloud, refusal)], cloud, refusal)
     return HostGuard(FaultLayer(dispatcher, cloud, refusal), cloud, refusal)
 

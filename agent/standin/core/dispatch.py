@@ -50,8 +50,8 @@ class Dispatcher:
     `refuse` makes an error that no route raises: unknown path, wrong method, body too large.
     """
 
-    def __init__(self, routes: Sequence[Route], cloud: Cloud, refuse: MakeRefused) -> None:
-        self._by_beginning: dict[tuple[str, ...], list[Route]] = {}
+    def __init__(self, routes: Sequence[Endpoint], cloud: Cloud, refuse: MakeRefused) -> None:
+        self._by_beginning: dict[tuple[str, ...], list[Endpoint]] = {}
         self._cloud = cloud
         self._refuse = refuse
         # A path with fewer variables takes precedence (OpenAPI, "Paths").
@@ -77,10 +77,9 @@ class Dispatcher:
             for prepare in self._cloud.before_request:
                 prepare()
             route = self._match(scope)
-            limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
-            if int(dict(scope["headers"]).get(b"content-length", 0)) > limit:
-                raise BodyTooLarge(limit)
-            body = Body(receive, limit)
+            if int(dict(scope["headers"]).get(b"content-length", 0)) > route.max_body:
+                raise BodyTooLarge(route.max_body)
+            body = Body(receive, route.max_body)
             try:
                 await route.handle(scope, body, commit_and_send)
             finally:
@@ -94,18 +93,14 @@ class Dispatcher:
             answer = self._refused(scope, error).response()
             lingers = isinstance(error, BodyRefused)
         # The error is let go of before: its traceback holds what came of the body.
-        self._commit()
+        with contextlib.suppress(sqlite3.Error):  # a full disk does not hide why it was refused
+            self._cloud.store.commit()
         if lingers:
             await _answer_and_linger(answer, receive, send)
         else:
             await answer(scope, receive, send)
 
-    def _commit(self) -> None:
-        """Write what a refused request changed; a full disk does not hide why it was refused."""
-        with contextlib.suppress(sqlite3.Error):
-            self._cloud.store.commit()
-
-    def _match(self, scope: Scope) -> Route:
+    def _match(self, scope: Scope) -> Endpoint:
         """Return the route of a request, whose scope gets the route's part. Raises 404, 405."""
         has_quoted_slash = _keep_quoted_slashes(scope)
         path: str = scope["path"]
@@ -131,7 +126,7 @@ class Dispatcher:
             raise refused
         raise self._refuse(path, 404, "no such path")
 
-    def _candidates(self, path: str) -> Iterator[Route]:
+    def _candidates(self, path: str) -> Iterator[Endpoint]:
         """Yield the routes that may match, those with the longest literal beginning first."""
         segments = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
         # The downloads host serves any path but those below what another host owns.

@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.core import openapi
+from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import NUMBER, OBJECT, TEXT, object_schema
@@ -72,7 +72,7 @@ OPERATIONS = {
 """What each host serves: the one declaration of every operation of this half."""
 
 
-def routes(cloud: Cloud) -> dict[Host, list[Route]]:
+def routes(cloud: Cloud) -> dict[Host, list[Endpoint]]:
     """Return the routes of this half; bulk requests that are due take effect before a request."""
     cloud.before_request.append(lambda: bulk.process_due(cloud))
     return {

@@ -7,8 +7,8 @@ the other mechanisms (clause O4.4).
 from functools import lru_cache
 
 from starlette.responses import Response
-from starlette.routing import Route
 
+from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.openapi import document as openapi_document
 from agent.standin.core.operation import Host
 from agent.standin.core.responses import JSON
@@ -57,9 +57,9 @@ def every_operation() -> list[ServedOperation]:
     return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 
-def routes(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Route]]:
+def routes(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Endpoint]]:
     """Return the routes of this half; with `strict` each operation at its own hosts alone."""
-    by_host: dict[Host, list[Route]] = {}
+    by_host: dict[Host, list[Endpoint]] = {}
     for served in every_operation():
         route = served.endpoint(cloud)
         for host in {*served.hosts} if strict else {*served.hosts, *served.also}:
