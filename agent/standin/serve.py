@@ -52,8 +52,8 @@ async def serving(
     split = split or strict
     by_host = collect(cloud, strict=strict)
     every = [route for routes in by_host.values() for route in routes]
-    ports: dict[Host | None, list[Endpoint]] = {**by_host} if split else {None: every}
-    apps = {name: _app(cloud, routes) for name, routes in ports.items()}
+    ports: list[tuple[Host | None, list[Endpoint]]] = [(None, every)]
+    apps = {name: _app(cloud, routes) for name, routes in (by_host.items() if split else ports)}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[connections.Server] = []
