@@ -52,13 +52,8 @@ def service_key(cloud: state.Cloud, team: str, service: str) -> ServiceKey:
     return found or make_service_key(cloud, team, service)
 
 
-def service_token(cloud: state.Cloud, team: str) -> str:
-    """Return a service token: a JWT of the location key, valid for a year."""
-    return signed_by(cloud, service_key(cloud, team, "location"))
-
-
-def signed_by(cloud: state.Cloud, record: ServiceKey) -> str:
-    """Return a JWT for the team of a service key, signed with it, valid for a year."""
+def service_token(cloud: state.Cloud, record: ServiceKey) -> str:
+    """Return a service token: a JWT for the team of a key, signed with it, valid for a year."""
     now = int(cloud.clock.time())
     claims = {"aud": record.team, "iat": now, "exp": now + SERVICE_TOKEN_S}
     return jwt.sign(claims, record.private)

@@ -26,11 +26,11 @@ def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
     key for one service opens no other (clause D10.4).
     """
     user = cloud.table(state.USERS)[state.EMAIL]
-    for service in SERVICES:
-        record = service_key(cloud, cloud.team_id, service)
+    keys = {service: service_key(cloud, cloud.team_id, service) for service in SERVICES}
+    for service, key in keys.items():
         file = folder / f"service-key-{service}.pem"
         make_private(file)
-        file.write_text(record.private)
+        file.write_text(key.private)
     return {
         "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
         "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
@@ -41,7 +41,7 @@ def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
         "user_password": user.password,
         "user_api_key": user.user_api_key,
         "service_key_file": str(folder / "service-key-location.pem"),
-        "service_token": service_token(cloud, cloud.team_id),
+        "service_token": service_token(cloud, keys["location"]),
         "evaluation_token": evaluation_token(cloud, cloud.team_id),
         "control_token": cloud.control_token,
     }

@@ -41,10 +41,10 @@ async def _account(context: Context) -> Response:
 
 
 async def _service_token(context: Context) -> Response:
-    cloud, team = context.cloud, context.team
-    _require_deprecated_paths(cloud)
-    record = keys.service_key(cloud, team, "location")
-    return JSON({"token": keys.service_token(cloud, team), "createdAt": record.created_at})
+    _require_deprecated_paths(context.cloud)
+    record = keys.service_key(context.cloud, context.team, "location")
+    token = keys.service_token(context.cloud, record)
+    return JSON({"token": token, "createdAt": record.created_at})
 
 
 async def _service_key_and_token(context: Context) -> Response:
@@ -63,7 +63,7 @@ async def _service_key_and_token(context: Context) -> Response:
         {
             "serviceKey": record.private,
             "service": service,
-            "token": keys.signed_by(cloud, record),
+            "token": keys.service_token(cloud, record),
             "createdAt": record.created_at,
         }
     )
