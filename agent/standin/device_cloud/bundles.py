@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import re
 import secrets
 import zipfile
-from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -43,8 +42,6 @@ _TYPES = {
     "init_packet": "SOFTDEVICE",
     **{name.lower(): name for name in sorted(FIRMWARE_TYPES)},
 }
-_VERSION = re.compile(r"[a-zA-Z0-9._-]{1,60}")
-_FILE = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
 
 async def _download(context: Context) -> Response:
@@ -115,13 +112,10 @@ def to_resource(row: Bundle) -> Resource:
 
 def add(cloud: Cloud, team: str, manifest: Manifest, files: dict[str, bytes]) -> Bundle:
     """Store a bundle; its files can be downloaded from then on."""
-    (kind, *others) = [_TYPES.get(one, "") for one in manifest.types]
+    (kind, *others) = [_TYPES.get(str(one.type), "") for one in manifest.files]
     if kind not in FIRMWARE_TYPES or any(other != kind for other in others):
         raise invalid("the files of the manifest are of one known type")
-    version = manifest.version
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        raise invalid("fwversion is 1 to 60 letters, digits and . _ -")
-    bundle_id = f"{kind}*{secrets.token_hex(4)}*{version}"
+    bundle_id = f"{kind}*{secrets.token_hex(4)}*{manifest.fwversion}"
     paths = []
     for name, content in files.items():
         path = f"{team}/{bundle_id}/{name}"
@@ -133,7 +127,7 @@ def add(cloud: Cloud, team: str, manifest: Manifest, files: dict[str, bytes]) ->
         name=str(manifest.name or bundle_id),
         description=str(manifest.description or ""),
         type=kind,
-        version=version,
+        version=manifest.fwversion,
         created_at=cloud.clock.iso(),
         size=sum(map(len, files.values())),
         paths=paths,
@@ -142,15 +136,18 @@ def add(cloud: Cloud, team: str, manifest: Manifest, files: dict[str, bytes]) ->
     return row
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What manifest.json says of a bundle; but for names and types, whatever JSON it holds."""
+class _File(msgspec.Struct):
+    file: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,100}\Z")]
+    type: JSONValue = None
 
-    names: list[str]
-    types: list[str]
-    version: JSONValue
-    name: JSONValue
-    description: JSONValue
+
+class Manifest(msgspec.Struct):
+    """What manifest.json says of a bundle; its name may be whatever JSON."""
+
+    files: Annotated[list[_File], msgspec.Meta(min_length=1, max_length=MOST_FILES)]
+    fwversion: Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,60}\Z")]
+    name: JSONValue = None
+    description: JSONValue = None
 
 
 def read_zip(body: bytes) -> tuple[Manifest, dict[str, bytes]]:
@@ -159,32 +156,14 @@ def read_zip(body: bytes) -> tuple[Manifest, dict[str, bytes]]:
         with zip_files.opened(body) as archive:
             if len(archive.namelist()) > MOST_FILES + 1:
                 raise invalid(f"a bundle holds {MOST_FILES} files at most")
-            manifest = _manifest(msgspec.json.decode(_member(archive, "manifest.json", 65536)))
-            names = manifest.names
+            raw = _member(archive, "manifest.json", 65536)
+            manifest = msgspec.json.decode(raw, type=Manifest)
+            names = [one.file for one in manifest.files]
             return manifest, {name: _member(archive, name, LARGEST_FILE) for name in names}
     except BadArchive as error:
         raise invalid(str(error)) from error
     except (msgspec.DecodeError, RecursionError) as error:
-        raise invalid(f"manifest.json is not JSON: {error}") from error
-
-
-def _manifest(value: JSONValue) -> Manifest:
-    files = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(files, list):
-        raise invalid("manifest.json holds `files`, a list")
-    entries = [entry for entry in files if isinstance(entry, dict)]
-    if not 1 <= len(files) <= MOST_FILES or len(entries) != len(files):
-        raise invalid(f"manifest.json names 1 to {MOST_FILES} files")
-    names = [str(entry.get("file")) for entry in entries if isinstance(entry.get("file"), str)]
-    if len(names) != len(entries) or not all(map(_FILE.fullmatch, names)):
-        raise invalid("a file's name is letters, digits and . _ -")
-    return Manifest(
-        names,
-        [str(entry.get("type")) for entry in entries],
-        value.get("fwversion"),
-        value.get("name"),
-        value.get("description"),
-    )
+        raise invalid(f"manifest.json: {error}") from error
 
 
 def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
