@@ -37,6 +37,13 @@ class Entry:
     attachment: bytes | None
 
 
+class _Manifest(msgspec.Struct):
+    type: str
+    device: dict[str, JSONValue]
+    metadata: dict[str, JSONValue] = {}
+    collection_time: dict[str, JSONValue] = {}
+
+
 def read_archive(data: bytes) -> tuple[list[Entry], list[str]]:
     """Return the readable entries, and an error text for each of the others.
 
@@ -68,28 +75,18 @@ def _is_manifest(name: str) -> bool:
 
 
 def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
+    raw = zip_files.member(archive, str(path), _MAX_MANIFEST_BYTES)
     try:
-        manifest = schema.decode(zip_files.member(archive, str(path), _MAX_MANIFEST_BYTES))
-    except schema.BadJSON as error:
-        raise BadArchive(f"its manifest is no JSON: {error}") from error
-    if not isinstance(manifest, dict):
-        raise BadArchive("its manifest is no JSON object")
-    kind, device = manifest.get("type"), manifest.get("device")
-    metadata, collected = manifest.get("metadata", {}), manifest.get("collection_time", {})
-    if (
-        not isinstance(kind, str)
-        or not isinstance(device, dict)
-        or not isinstance(metadata, dict)
-        or not isinstance(collected, dict)
-    ):
-        raise BadArchive("its manifest lacks type, device or metadata")
-    stamp = collected.get("timestamp")
+        manifest = msgspec.convert(schema.decode(raw), _Manifest)
+    except (schema.BadJSON, msgspec.ValidationError) as error:
+        raise BadArchive(f"its manifest: {error}") from error
+    stamp = manifest.collection_time.get("timestamp")
     return Entry(
-        kind,
-        device,
+        manifest.type,
+        manifest.device,
         schema.parse_datetime(stamp) if isinstance(stamp, str) else None,
-        metadata,
-        _attachment(archive, path.parent, metadata, limit),
+        manifest.metadata,
+        _attachment(archive, path.parent, manifest.metadata, limit),
     )
 
 
