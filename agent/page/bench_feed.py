@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from msgspec.structs import replace
 
@@ -133,8 +133,9 @@ class LedgerFeed:
         days = PERIODS[period]
         if days is None:
             return None
-        today = self.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        return today - timedelta(days)
+        first = self.now().astimezone().date() - timedelta(days)
+        # The zone is looked up for that day: the clocks may have been changed since.
+        return datetime.combine(first, time()).astimezone()
 
     def _take(self, period: str, found: Records) -> None:
         if self.lost_at is not None or self._found.get(period) is not found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from array import array
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -172,6 +173,20 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
         "<td>7 to 8 s</td><td>1</td>",
     ):
         assert words in "".join(view.parts.values())
+
+
+async def test_a_week_begins_at_midnight_here_although_the_clocks_were_changed_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Friday 2026-11-20 this zone went from +02:00 to +01:00; the week begins on the 16th."""
+    for hour in (21, 22):
+        record(tmp_path, datetime(2026, 11, 15, hour, 30, tzinfo=UTC))
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "CET-1CEST,M3.5.0,M11.3.5/3")
+        time.tzset()
+        records = await records_of(tmp_path, "week")
+    time.tzset()
+    assert [run.began_at.hour for run in records.runs] == [22]
 
 
 async def test_a_ledger_is_lost_from_its_first_trouble_on_until_it_is_read_again(
