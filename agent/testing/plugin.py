@@ -224,13 +224,15 @@ def cloud(
     from agent.testing.cloud import StandInCloud
     from agent.testing.loop_thread import LoopThread
 
-    thread = LoopThread()  # of its own: its connections stop no virtual time
     faults = [name for mark in request.node.iter_markers("cloud_fault") for name in mark.args]
-    serving = StandInCloud(tmp_path_factory.mktemp("cloud"), faults, thread)
-    request.node.stash[_CLOUD] = serving
-    yield serving
-    serving.close()
-    thread.close()
+    folder = tmp_path_factory.mktemp("cloud")
+    # A thread of its own: its connections stop no virtual time.
+    with (
+        contextlib.closing(LoopThread()) as thread,
+        contextlib.closing(StandInCloud(folder, faults, thread)) as serving,
+    ):
+        request.node.stash[_CLOUD] = serving
+        yield serving
 
 
 @pytest.hookimpl(wrapper=True)

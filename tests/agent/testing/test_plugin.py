@@ -442,3 +442,14 @@ def test_of_a_transcript_by_hand_no_command_is_given_that_would_leave_it_alone(
         told = project.run(code=1)
         assert "to record it anew" not in told
         assert "the transcript is written by hand: correct it, or the test" in told
+
+
+def test_a_slip_in_a_fault_of_the_cloud_leaves_no_thread_behind(project: UserProject) -> None:
+    lines = (
+        "import threading, pytest",
+        "@pytest.mark.cloud_fault('server-err')",
+        "def test_slip(cloud): pass",
+        "def test_after(): assert 'cellagent' not in [t.name for t in threading.enumerate()]",
+    )
+    project.write("test_it.py", "\n".join(lines))
+    assert "1 passed, 1 error" in project.run(code=1)
