@@ -17,7 +17,8 @@ _CCLK = re.compile(
     re.ASCII,
 )
 _QUARTERS_HIGH = 96
-_FIRST_YEAR = 2000
+_FIRST_OF_1900S = 69  # of two digits, as POSIX reads them: a clock that began at 1970 may say 69
+_LAST_START = 2015  # clocks that nobody set begin in 1970, 1980, 2000 or 2015, by their maker
 
 
 class ModemClock(Record, frozen=True):
@@ -32,8 +33,8 @@ class ModemClock(Record, frozen=True):
 
     @property
     def is_set(self) -> bool:
-        """Whether it was set: an nRF93M1 begins in the year 00, others answer an error."""
-        return self.local_time.year > _FIRST_YEAR
+        """Whether it was set: else it answers an error, or has run on from its first year."""
+        return self.local_time.year > _LAST_START
 
     @property
     def utc_time(self) -> datetime | None:
@@ -134,7 +135,8 @@ def read_clock(text: str) -> ModemClock:
     if quarters is not None and abs(quarters) >= _QUARTERS_HIGH:
         raise ParseError(f"+CCLK: a zone of {quarters} quarters of an hour")
     zone = None if quarters is None else timezone(timedelta(minutes=15 * quarters))
-    year += 2000 if year < 100 else 0
+    if year < 100:
+        year += 1900 if year >= _FIRST_OF_1900S else 2000
     try:
         local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         if quarters is not None:
