@@ -18,7 +18,6 @@ from at.protocol.values import Fields, Record
 _TIME_HIGH = 2**64 - 2
 _INDEX = 2**15  # an index outside the tables has no dBm; the cell is still of use
 _GCI_TYPES = range(3, 6)
-_MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
 
 
 class CellLevel(HasRsrp, HasRsrq, Record, frozen=True):
@@ -159,8 +158,6 @@ def _serving(fields: Fields, status: int) -> ServingMeasurement:
         neighbors.append(_neighbor(fields))
     ta_meas_time = fields.optional_integer("ta_meas_time", 0, _TIME_HIGH)
     fields.end()
-    if len(neighbors) > _MOST_CELLS:
-        raise fields.fail("the line", f"has {len(neighbors)} neighbours")
     cell = Cell(
         earfcn, phys_cell_id, rsrp, rsrq, cell_id, network, tac, advance, meas_time, ta_meas_time,
         neighbors=tuple(neighbors),
@@ -177,7 +174,7 @@ def _global(fields: Fields, status: int) -> CellMeasurement:
         earfcn, phys_cell_id, rsrp, rsrq = _level(fields)
         meas_time = fields.integer("meas_time", 0, _TIME_HIGH)
         serving = fields.integer("serving", 0, 1)
-        count = fields.integer("neighbor_count", 0, _MOST_CELLS)
+        count = fields.integer("neighbor_count", 0)
         neighbors = tuple(_neighbor(fields) for _ in range(count))
         cells.append(
             Cell(
@@ -185,8 +182,6 @@ def _global(fields: Fields, status: int) -> CellMeasurement:
                 ta_meas_time, serving, neighbors,
             )
         )  # fmt: skip
-        if len(cells) > _MOST_CELLS:
-            raise fields.fail("the line", f"has more than {_MOST_CELLS} cells")
     return CellMeasurement(status, tuple(cells))
 
 

@@ -38,7 +38,7 @@ def test_both_shapes_are_told_apart_without_a_context():
 
 
 @pytest.mark.parametrize("gci", [False, True])
-@given(cells=st.integers(1, 15), neighbors=st.integers(0, 20), cut=st.integers(1, 3))
+@given(cells=st.integers(1, 70), neighbors=st.integers(0, 70), cut=st.integers(1, 3))
 def test_measurements_of_any_size_are_read_and_cut_ones_refused(gci, cells, neighbors, cut):
     near = ",2300,8,60,-3,-5" * neighbors
     if gci:
