@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
+from at.protocol.check_digit import ends_in_luhn_digit, luhn_digit
 from at.protocol.errors import TranscriptError
 from at.protocol.redaction.command_redaction import MARKER
-from at.transcripts.redaction.made_up import TEST_TAC, luhn_digit
+from at.transcripts.redaction.made_up import TEST_TAC
 
 _ESCAPE = r"\\(x[0-9A-Fa-f]{2}|.|$)"
 _ESCAPES = re.compile(_ESCAPE, re.DOTALL)
@@ -42,7 +43,7 @@ class Rule(Enum):
         """Return whether `data` is what the rule stands for."""
         if re.fullmatch(self.pattern, data) is None:
             return False
-        return self is not Rule.IMEI or luhn_digit(data[:-1].decode()) == chr(data[-1])
+        return self is not Rule.IMEI or ends_in_luhn_digit(data.decode())
 
 
 _BY_WORD = {rule.word: rule for rule in Rule}

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 from uuid import UUID
 
+from at.protocol.check_digit import ends_in_luhn_digit, luhn_digit
 from at.protocol.errors import ParseError
 from at.protocol.redaction.command_redaction import MARKER
 from at.transcripts.redaction import resigning
-from at.transcripts.redaction.made_up import MadeUp, luhn_digit
+from at.transcripts.redaction.made_up import MadeUp
 
 UNREADABLE = "{redacted:identity}"
 _UNREADABLE_TOKEN = f"eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZWRhY3RlZCI6dHJ1ZX0.{'A' * 86}"
@@ -243,7 +244,7 @@ class Identifiers:
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
         prefix, digits = match[1] or "", match[2]
-        if len(digits) == 15 and (prefix or luhn_digit(digits[:14]) == digits[14]):
+        if len(digits) == 15 and (prefix or ends_in_luhn_digit(digits)):
             digits = self.made_up.imei(digits)
         elif len(digits) == 32 and digits.startswith("89"):
             digits = self.made_up.eid(digits)

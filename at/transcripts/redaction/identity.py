@@ -13,13 +13,13 @@ from itertools import pairwise
 
 from at.commands import catalog
 from at.protocol import notices
+from at.protocol.check_digit import ends_in_luhn_digit
 from at.protocol.command import CommandText, read_command
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
 from at.transcripts.interruptions import without_logs
 from at.transcripts.redaction import resigning, sim_files
 from at.transcripts.redaction.identifiers import UNREADABLE, Change, Identifiers
-from at.transcripts.redaction.made_up import luhn_digit
 from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential
 
 # A command in a line: behind a prompt, bare or wrapped by a shell.
@@ -222,7 +222,7 @@ class IdentityRedactor:
         # No other command is answered with fifteen digits alone: they are an IMEI or an IMSI, or
         # the made-up serial number of a session that was redacted before.
         number = re.fullmatch(r"(?!0{11})[0-9]{15}", answer, re.ASCII)
-        if number and luhn_digit(answer[:14]) != answer[14]:
+        if number and not ends_in_luhn_digit(answer):
             return {0: self._names.imsi}
         return {}
 

@@ -8,6 +8,8 @@ that no real one does, so a made-up value is known as one and stays as it is.
 import re
 from collections.abc import Callable
 
+from at.protocol.check_digit import luhn_digit
+
 TEST_TAC = "00100999"
 """IMEIs whose type allocation begins with 00 are set aside for tests (GSMA TS.06)."""
 _UUID_BEGINS = "00000000-0000-4000-8000-"
@@ -113,12 +115,3 @@ class MadeUp:
                 made = self._values[kind, original] = make(number)
                 self._made.add(made)
         return made
-
-
-def luhn_digit(digits: str) -> str:
-    """Return the check digit (ISO/IEC 7812-1, annex B) that belongs behind `digits`."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        doubled = int(digit) * (2 - place % 2)
-        total += doubled // 10 + doubled % 10
-    return str(-total % 10)

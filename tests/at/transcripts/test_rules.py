@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from at.protocol.check_digit import luhn_digit
 from at.protocol.errors import TranscriptError
-from at.transcripts.redaction.made_up import luhn_digit
 from at.transcripts.rules import Rule, Varying, read_rules, write_rules
 from at.transcripts.sent_match import SentMatch
 from at.transcripts.steps import Direction, TranscriptStep

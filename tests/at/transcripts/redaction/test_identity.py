@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from at.protocol.check_digit import luhn_digit
 from at.transcripts.redaction.identity import IdentityRedactor
-from at.transcripts.redaction.made_up import luhn_digit
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.redaction.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
 from at.transcripts.step_matching import Playback

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.transcripts.redaction.made_up import TEST_TAC, MadeUp, luhn_digit
+from at.protocol.check_digit import luhn_digit
+from at.transcripts.redaction.made_up import TEST_TAC, MadeUp
 
 TEN = "0123456789"
 # Texts, which are drawn at once: of a pattern each digit is a choice of its own.
@@ -64,12 +65,6 @@ def test_an_imei_and_its_imeisv_are_of_one_device(original: str, version: int) -
     assert imei[-1] == luhn_digit(imei[:-1])
     assert imeisv[:14] == imei[:14]
     assert imeisv[14:] == f"{version:02}"
-
-
-def test_the_check_digit_is_that_of_the_standard() -> None:
-    # 3GPP TS 23.003 annex B.3 and ISO/IEC 7812-1 annex B: two numbers with known digits.
-    assert luhn_digit("26053179311383") == "7"
-    assert luhn_digit("7992739871") == "3"
 
 
 @given(original=DIGITS["iccid"])
