@@ -1,16 +1,19 @@
 """A check-up of a modem for a person: identity, SIM, registration and time, one line each."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from at.commands.clock import ModemClock, ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
-from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
+from at.commands.identity import ReadDeviceUuid, ReadModel
 from at.commands.registration import REGISTERED, ReadRegistration
 from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.commands.sim import ReadPinState
 from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict
+from at.imei import read_imei
 from at.protocol.command import Command
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
@@ -73,10 +76,11 @@ async def check_modem(modem: Modem) -> list[Check]:
     return [await _ask(modem, *question) for question in _QUESTIONS]
 
 
-_QUESTIONS: tuple[tuple[str, Command[object], str], ...] = (
-    # name, command, and the field of its answer to show
+_Question = Command[object] | Callable[[Modem], Awaitable[object]]
+_QUESTIONS: tuple[tuple[str, _Question, str], ...] = (
+    # name, what is asked, and the field of its answer to show
     ("model", ReadModel(), "model"),
-    ("imei", ReadImei(), "imei"),
+    ("imei", read_imei, ""),
     ("device_uuid", ReadDeviceUuid(), "uuid"),
     ("functional_mode", ReadFunctionalMode(), "fun"),
     ("sim", ReadPinState(), "code"),
@@ -85,9 +89,9 @@ _QUESTIONS: tuple[tuple[str, Command[object], str], ...] = (
 )
 
 
-async def _ask(modem: Modem, name: str, command: Command[object], field: str) -> Check:
+async def _ask(modem: Modem, name: str, asked: _Question, field: str) -> Check:
     try:
-        answer = await modem.send(command)
+        answer = await (modem.send(asked) if isinstance(asked, Command) else asked(modem))
     except CommandRejected as refused:
         # A number, or words, say more than a bare ERROR, which may only mean that the modem is off.
         bare = refused.code is None and not refused.text
@@ -95,7 +99,7 @@ async def _ask(modem: Modem, name: str, command: Command[object], field: str) ->
         return Check(name, None, f"not told ({refused})", None, hint)
     except ParseError as malformed:
         return Check(name, None, f"not understood: {malformed}", False)
-    value = getattr(answer, field)
+    value: Any = getattr(answer, field) if field else answer
     if isinstance(answer, ModemClock) and not answer.is_set:
         return Check(name, None, "not set", None, _WHY_NOT[name])
     if name == "registration":

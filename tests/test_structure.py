@@ -75,6 +75,7 @@ AT_IO = {
     "discovery",
     "driver",
     "firmware_gate",
+    "imei",
     "ports",
     "pytest_plugin",
     "transcripts",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from at.checkup import Check, check_modem, firmware_check
@@ -9,6 +11,9 @@ from at.driver.modem import Modem
 from at.firmware_gate import firmware_verdict
 from tests.support.harness import virtual_time
 from tests.support.modem.line_modem import LineModem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEALTHY = {
     "AT+CGMM": "nRF9161-LACA",
@@ -21,9 +26,9 @@ HEALTHY = {
 }
 
 
-def checked(answers: dict[str, str]) -> dict[str, Check]:
+def checked(answers: dict[str, str] | Callable[[str], str | None]) -> dict[str, Check]:
     async def session() -> list[Check]:
-        far = LineModem(answers.get)
+        far = LineModem(answers.get if isinstance(answers, dict) else answers)
         far.reads = {"AT+CMEE?": "+CMEE: 1"}
         modem = Modem(far.transport)
         await modem.open()
@@ -63,6 +68,17 @@ def test_a_registered_modem_tells_all_that_is_asked() -> None:
 def test_the_functional_mode_has_a_word_where_there_is_one(mode: int, shown: str) -> None:
     check = checked({**HEALTHY, "AT+CFUN?": f"+CFUN: {mode}"})["functional_mode"]
     assert (check.value, check.shown) == (mode, shown)
+
+
+def test_an_imei_that_came_damaged_is_none() -> None:
+    answers = iter(['+CGSN: "352656100447776"', '+CGSN: "352656100441776"'])
+
+    def answer(command: str) -> str | None:
+        return next(answers) if command == "AT+CGSN=1" else HEALTHY.get(command)
+
+    imei = checked(answer)["imei"]
+    assert (imei.value, imei.ok) == (None, False)
+    assert "352656100447776, then as 352656100441776" in imei.shown
 
 
 def test_what_is_refused_is_a_line_with_a_hint_and_no_value() -> None:

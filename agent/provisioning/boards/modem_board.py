@@ -23,15 +23,16 @@ from at.commands.credentials import (
     WriteCredential,
 )
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
-from at.commands.identity import ReadImei, ReadModel
+from at.commands.identity import ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware
+from at.imei import read_imei
 from at.protocol.dialect import Dialect
 from at.protocol.error_codes import rejection
-from at.protocol.errors import CommandRejected, NoModemTime, ParseError
+from at.protocol.errors import CommandRejected, NoModemTime
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
 
@@ -139,11 +140,8 @@ class ModemBoard:
         return True
 
     async def imei(self) -> str:
-        """Return the IMEI, read now. Raises ParseError when the modem has none."""
-        imei = (await self._modem.send(ReadImei())).imei
-        if imei is None:
-            raise ParseError("the modem tells no IMEI")
-        return imei
+        """Return the IMEI, read now. Raises ParseError where it came damaged."""
+        return await read_imei(self._modem)
 
     async def require_firmware(self) -> None:
         """Raise FirmwareRefused where no call may be made in the board's name."""
