@@ -1,7 +1,7 @@
 """What the values of a profile may be: a pattern for each, and words for one that is not so.
 
-`path_after` marks a path, which is the whole value or behind a word: it is written so that it leads
-to the same place from any folder. `holds` is what a line of the file begins with.
+`path_after` matches what stands before a path, which is written whole when it is set: a profile is
+read in any folder. `holds` is what a line of the file begins with.
 """
 
 from typing import Annotated
@@ -20,6 +20,7 @@ DeviceId = Annotated[
 ]
 ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+_BEFORE_PORT_PATH = r"(replay:|virtual:(?=.)|(?=[^:]*/))"
 WifiSource = Annotated[
     str,
     msgspec.Meta(
@@ -33,6 +34,7 @@ ConsolePort = Annotated[
     msgspec.Meta(
         pattern=r"^(auto|same|none|[cC][oO][mM][0-9]+|.*[/:\\\\].*)$",
         description="auto, same (as the AT port), none, or a port as /dev/ttyACM1 or COM3",
+        extra={"path_after": _BEFORE_PORT_PATH},
     ),
 ]
 QuietHours = Annotated[
@@ -50,6 +52,7 @@ PortName = Annotated[
         r"|(?!(serial|tcp):).*[/\\].*)?$",
         description="a port as /dev/ttyACM0, COM3, serial:1050934568, tcp://127.0.0.1:2000, "
         "virtual: or replay:FILE; `cellagent ports` lists them",
+        extra={"path_after": _BEFORE_PORT_PATH},
     ),
 ]
 ProxyUrl = Annotated[
@@ -100,7 +103,6 @@ PemFile = Annotated[
 ]
 """What it holds is looked for when it is set; when it is used, its user says what is wrong."""
 PathOrUri = Annotated[str, msgspec.Meta(extra={"path_after": ""})]
-"""A path that is written whole when it is set: the profile is read in any folder."""
 TrayLayout = Annotated[
     str,
     msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),

@@ -118,9 +118,8 @@ def set_value(key: str, text: str, *, profile: str) -> object:
         extra = meta.extra or {}
         if mark := extra.get("holds"):
             _require_file_with(mark, text, key, f"{text} is not {meta.description}")
-        after = extra.get("path_after")
-        if after is not None and text.startswith(after):
-            value = after + _from_anywhere(text.removeprefix(after))
+        if before := re.match(extra.get("path_after", "(?!)"), text):
+            value = before[0] + _from_anywhere(text[before.end() :])
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
 

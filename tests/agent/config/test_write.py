@@ -122,6 +122,14 @@ def test_a_path_is_written_so_that_it_leads_there_from_any_folder(
         ("location.wifi", "file:own/it.json", f"file:{tmp_path / 'own' / 'it.json'}"),
         ("location.wifi", "file:~/it.json", "file:~/it.json"),
         ("location.wifi", "auto", "auto"),
+        ("kit.port", "./kit", str(tmp_path / "kit")),
+        ("kit.port", "replay:own/kit.txt", f"replay:{tmp_path / 'own' / 'kit.txt'}"),
+        ("kit.port", "virtual:kit.json", f"virtual:{tmp_path / 'kit.json'}"),
+        ("kit.console_port", "own/console", str(tmp_path / "own" / "console")),
+        *(
+            ("kit.port", port, port)
+            for port in ("COM3", "serial:1050", "tcp://127.0.0.1:2000", "virtual:", "/dev/ttyACM0")
+        ),
     ):
         assert set_value(other, given, profile="lab") == written
     with pytest.raises(ConfigError, match="No such file"):
