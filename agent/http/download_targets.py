@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -21,6 +21,8 @@ _NAME = re.compile(
     r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the IP addresses of a host, as `addresses_of` does."""
 
 
 class SourceRefused(RefusedByRule):
@@ -125,6 +127,18 @@ def checked_addresses(target: Target, addresses: Sequence[str], *, stand_in: boo
     for text in addresses:
         first.setdefault(":" in text, text)
     return list(first.values())
+
+
+async def addresses_to_try(
+    target: Target, resolve: Resolve, *, stand_in: bool, by_proxy: bool
+) -> Sequence[str]:
+    """Return the checked addresses of a target, as `HttpTransport.open` takes them.
+
+    A proxy resolves names itself: they may have no address here. Raises SourceRefused, Unreachable.
+    """
+    if by_proxy and not stand_in and not target.is_address:
+        return [""]
+    return checked_addresses(target, await resolve(target.host, target.port), stand_in=stand_in)
 
 
 def address_refusal(text: str, *, stand_in: bool) -> str:

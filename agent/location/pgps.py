@@ -1,7 +1,7 @@
 """P-GPS: predictions for days ahead, downloaded from another host and checked (D8.2)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -113,7 +113,7 @@ async def fetch_pgps(
     progress: calls.Progress,
     *,
     now: datetime,
-    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = download_targets.addresses_of,
+    resolve: download_targets.Resolve = download_targets.addresses_of,
 ) -> PgpsData:
     """Fetch the predictions: ask where they are, download them with no credential, check them.
 
@@ -133,11 +133,9 @@ async def fetch_pgps(
     deadline_s = client.transport.deadlines.whole_s
     try:
         async with asyncio.timeout(deadline_s):
-            addresses: Sequence[str] = [""]
-            # A proxy resolves names itself: they may have no address here.
-            if stand_in or target.is_address or not client.transport.by_proxy:
-                found = await resolve(target.host, target.port)
-                addresses = download_targets.checked_addresses(target, found, stand_in=stand_in)
+            addresses = await download_targets.addresses_to_try(
+                target, resolve, stand_in=stand_in, by_proxy=client.transport.by_proxy
+            )
             content = await _download(client, target, addresses, progress)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error

@@ -4,7 +4,7 @@ Redirects are checked again. The transport keeps no cookie, reads no proxy from 
 knows no credential; a connection made for one name is not used for another.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from urllib.parse import urljoin
@@ -13,7 +13,13 @@ from agent.errors import Unavailable, UsageError
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
-from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_addresses
+from agent.http.download_targets import (
+    Resolve,
+    SourceRefused,
+    Target,
+    addresses_of,
+    checked_addresses,
+)
 from agent.http.transport import REDIRECTS
 
 MAX_DOWNLOAD_REDIRECTS = 5
@@ -35,7 +41,7 @@ class DownloadNetwork:
     ca_file: str = ""
     proxy: str = ""
     """Only with fota.trust_proxy: then the proxy chooses the address."""
-    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
+    resolve: Resolve = resolve
     another_way: str = ""
     """The hint where a host cannot be reached, "" for none."""
 
