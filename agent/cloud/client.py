@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from agent.call import Host
 from agent.cloud import device_changes, device_reads, project_devices, public_keys
 from agent.cloud.account import (
     Account,
@@ -19,7 +20,9 @@ from agent.cloud.account import (
 )
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
+from agent.config.urls import is_loopback_url
 from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
+from agent.http.download_targets import addresses_of, addresses_to_try, plain_target
 from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from agent.cloud.device import Device
     from agent.config.project import ProjectSlugs
     from agent.http import HttpClient, HttpTransport
+    from agent.http.download_targets import Resolve
 
 
 T = TypeVar("T")
@@ -308,7 +312,11 @@ class DeviceCloud:
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
-                hint=await _row_errors(self.client.transport, operation.error_summary_url),
+                hint=await _row_errors(
+                    self.client.transport,
+                    operation.error_summary_url,
+                    stand_in=is_loopback_url(self.client.base_url(Host.DEVICE_CLOUD)),
+                ),
             )
         return operation
 
@@ -375,13 +383,21 @@ class _RowErrors(msgspec.Struct):
     errors: list[JSONValue]
 
 
-async def _row_errors(transport: HttpTransport, url: str | None) -> str:
+async def _row_errors(
+    transport: HttpTransport, url: str | None, *, stand_in: bool, resolve: Resolve = addresses_of
+) -> str:
     """Return the errors of a bulk request by row, from the file at `url`; "" without one."""
     if url is None:
         return ""
     try:
-        # A signed URL of another host: no credential is sent to it.
-        answer = await transport.exchange("GET", url, headers={}, max_bytes=_MAX_ERROR_BYTES)
+        # A signed URL of another host, which the answer chose: no credential is sent to it.
+        target = plain_target(url, stand_in=stand_in)
+        addresses = await addresses_to_try(
+            target, resolve, stand_in=stand_in, by_proxy=transport.by_proxy
+        )
+        answer = await transport.exchange(
+            "GET", target.url, headers={}, max_bytes=_MAX_ERROR_BYTES, addresses=addresses
+        )
         errors = answer.decode(_RowErrors).errors if answer.status == 200 else []
     except AgentError:
         errors = []

@@ -139,8 +139,9 @@ class HttpTransport:
         headers: Mapping[str, str],
         content: bytes | None = None,
         max_bytes: int,
+        addresses: Sequence[str] = ("",),
     ) -> Response:
-        """Send one request and return its answer, whatever its status.
+        """Send one request and return its answer, whatever its status; `addresses` as for `open`.
 
         Raises Unreachable, DeadlineExceeded, BadAnswer (more than `max_bytes`), ConfigError.
         """
@@ -148,7 +149,9 @@ class HttpTransport:
         try:
             async with (
                 asyncio.timeout(deadline_s),
-                self.open(method, url, headers=headers, content=content) as stream,
+                self.open(
+                    method, url, headers=headers, content=content, addresses=addresses
+                ) as stream,
             ):
                 body = await _read(stream, max_bytes)
         except TimeoutError as error:

@@ -99,8 +99,9 @@ async def test_a_file_of_errors_that_cannot_be_had_is_named() -> None:
     nowhere = "http://127.0.0.1:1/errors.json"
     transport = HttpTransport()
     for signature in ("", "?signature=test-only-signature", "?signature=a#b?c"):
-        assert await _row_errors(transport, nowhere + signature) == f"see {nowhere}"
-    assert await _row_errors(transport, None) == ""
+        words = await _row_errors(transport, nowhere + signature, stand_in=True)
+        assert words == f"see {nowhere}"
+    assert await _row_errors(transport, None, stand_in=True) == ""
     await transport.close()
 
 
@@ -185,11 +186,31 @@ async def test_a_bulk_request_that_does_not_end_is_given_up(
 async def test_of_the_errors_by_row_twenty_are_told_and_none_of_a_page_that_is_no_success() -> None:
     told = {"errors": [{"row": row} for row in range(30)]}
     transport = answering_transport(lambda _request: httpx.Response(200, json=told))
-    words = await _row_errors(transport, "https://files.example/errors.json")
-    assert words.endswith("{'row': 18}; {'row': 19}")
+    assert (await at_address(transport, "192.31.7.8")).endswith("{'row': 18}; {'row': 19}")
     refused = answering_transport(lambda _request: httpx.Response(403, json=told))
-    assert (
-        await _row_errors(refused, "https://files.example/e?s=1") == "see https://files.example/e"
+    assert await at_address(refused, "192.31.7.8") == "see https://files.example/e"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.8", "169.254.169.254", "::1"])
+async def test_a_file_of_errors_is_not_fetched_from_an_address_inside(address: str) -> None:
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        return httpx.Response(200, json={"errors": [{"secret": "of the host"}]})
+
+    assert await at_address(answering_transport(answer), address) == "see https://files.example/e"
+    assert asked == []
+
+
+async def at_address(transport: HttpTransport, address: str) -> str:
+    """Return what is told of a file of errors whose host has this address."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return [address]
+
+    return await _row_errors(
+        transport, "https://files.example/e?s=1", stand_in=False, resolve=resolve
     )
 
 
