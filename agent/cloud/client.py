@@ -282,7 +282,8 @@ class DeviceCloud:
             result = await self.client.send(project_devices.FetchOnboardingResult(place))
             return result.status != project_devices.IN_PROGRESS, result
 
-        result = await self._until(check, "the onboarding did not end", deadline_s)
+        later = "the same `cellagent provision run` again goes on from here"
+        result = await self._until(check, "the onboarding did not end", deadline_s, later)
         if result.status != project_devices.SUCCEEDED or result.errors:
             raise ServiceRefusal(
                 f"the onboarding ended as {result.status}",

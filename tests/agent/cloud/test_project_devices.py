@@ -15,7 +15,7 @@ from agent.cloud import DeviceCloud, device_changes, device_reads
 from agent.cloud.project_devices import OnboardInProject, ProvenBy
 from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
-from agent.errors import BadAnswer, CredentialMissing, ServiceRefusal, UsageError
+from agent.errors import BadAnswer, CredentialMissing, DeadlineExceeded, ServiceRefusal, UsageError
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import pem_of, self_signed
 from tests.support.cloud.answering_transport import answering_transport
@@ -92,6 +92,9 @@ async def test_refused_rows_are_named_and_the_others_are_there(standin: StandIn)
             await cloud.wait_for_onboarding(place)
         assert refused.value.hint == "row 1, kit-2: the PEM is malformed"
         place = await cloud.onboard_in_project(project, ProvenBy.CERTIFICATE, rows[:1])
+        with pytest.raises(DeadlineExceeded, match="did not end") as late:
+            await cloud.wait_for_onboarding(place, deadline_s=0)
+        assert "`cellagent provision run` again" in late.value.hint
         assert (await cloud.wait_for_onboarding(place)).errors == []
     found = await standin.client.get(f"/v1/devices/{ID}", headers=standin.bearer("api_key"))
     assert found.status_code == 200
