@@ -29,6 +29,7 @@ _WRAPPED = re.compile(
 MAX_LINE = 65536
 """Bytes of one line, as of a chunk of 48 KiB. Of a longer line only the beginning is shown."""
 _HEAD = 256  # bytes of an overlong line that are shown
+_PART_OF_MARK = len(chunk_lines.CHUNK_MARK) - 1  # bytes of its end that may begin a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ class ConsoleReader:
         self._classifier = LineClassifier(counts)
         self._pending = bytearray()
         self._skipped = 0
+        self._skipped_chunk = False
         self._first_row = b""  # of a line that the next one may continue
 
     @property
@@ -225,15 +227,16 @@ class ConsoleReader:
         return items
 
     def _overflow(self) -> None:
-        self._skipped += len(self._pending) - _HEAD
-        del self._pending[_HEAD:]
+        self._skipped_chunk |= chunk_lines.CHUNK_MARK in self._pending
+        self._skipped += len(self._pending) - _HEAD - _PART_OF_MARK
+        del self._pending[_HEAD:-_PART_OF_MARK]
 
     def _overlong(self, line: bytes) -> list[ConsoleItem]:
         size = self._skipped + len(line)
-        self._skipped = 0
+        had_chunk = self._skipped_chunk or chunk_lines.CHUNK_MARK in line
+        self._skipped, self._skipped_chunk = 0, False
         self.counts.overlong += 1
-        if chunk_lines.CHUNK_MARK in line:
-            self.counts.damaged_chunks += 1
+        self.counts.damaged_chunks += had_chunk
         return [Overlong(line[:_HEAD], size)]
 
 

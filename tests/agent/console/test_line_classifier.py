@@ -185,6 +185,15 @@ def test_a_line_without_an_end_stays_within_its_bound():
     assert (reader.counts.overlong, reader.counts.damaged_chunks) == (2, 1), "its chunk is lost"
 
 
+@given(at=st.integers(0, 5000), size=st.integers(1, 1500))
+def test_a_chunk_anywhere_in_a_line_without_an_end_is_counted_as_lost(at: int, size: int):
+    line = b"x" * at + b"MC:CAAA:" + b"x" * (6000 - at) + b"\n"
+    reader = ConsoleReader(max_line=1000)
+    (item,) = reader.read(line[start : start + size] for start in range(0, len(line), size))
+    assert item == Overlong(line[:256], 6008)
+    assert reader.counts.damaged_chunks == 1
+
+
 PIECES = [
     b"*** Booting nRF Connect SDK v3.1.0 ***\r\n",
     b"[00:00:10.123,456] <inf> app: started\r\n",
