@@ -21,6 +21,8 @@ from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
+_SOONEST_S = 60.0  # between two positions, where the service asks for a report sooner
+
 
 class KitPositions:
     """The positions of one kit: the `kit` of a profile, with its id at the device cloud."""
@@ -29,6 +31,8 @@ class KitPositions:
         self.concern = concern
         self._link = link
         self._store = store
+        self._asked_s = 0.0
+        """How long the service asked to wait until a report is tried again; 0 if it did not."""
         with concern.changing() as status:
             status.position = _shown(store.record.position)
 
@@ -54,7 +58,8 @@ class KitPositions:
                 self.concern.set_off("the modem's firmware is refused")
             else:
                 await self._find_if_on_network(profile(), client, is_registered)
-            seconds = interval + spread_s(interval, random.random())  # noqa: S311
+            pause = pause_s(interval, self._asked_s)
+            seconds = pause + spread_s(pause, random.random())  # noqa: S311
             self.concern.set_next_try(seconds)
             await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
@@ -73,7 +78,7 @@ class KitPositions:
 
     def service_is_back(self) -> None:
         """Report at once what could not be; a trouble is woken where it waits for a service."""
-        if self.concern.phase is not Phase.TROUBLE:
+        if self.concern.phase is not Phase.TROUBLE and not self._asked_s:
             self.try_again()
 
     async def _find_if_on_network(
@@ -123,6 +128,7 @@ class KitPositions:
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
+            self._asked_s = (isinstance(error, Unavailable) and error.retry_after_s) or 0.0
             before = self.concern.status.unreported
             hint = self.concern.pasteable(error.hint)
             with self.concern.changing() as status:
@@ -130,14 +136,24 @@ class KitPositions:
             if before is None or not differ_in_numbers_only(before, str(error)):
                 text = f"the change of place could not be reported: {error}"
                 self.concern.log(logging.WARNING, with_hint(text, hint))
-            self.concern.awaits_service = isinstance(error, Unavailable)
+            self.concern.awaits_service = isinstance(error, Unavailable) and not self._asked_s
             return
+        self._asked_s = 0.0
         self._store.update(reported=position)
         with self.concern.changing() as status:
             status.unreported = status.unreported_hint = None
         assert fix.position is not None
         where = f"{fix.position.lat:.5f}, {fix.position.lon:.5f}"
         self.concern.log(logging.INFO, f"at {where}; the device cloud was told")
+
+
+def pause_s(interval_s: float, asked_s: float) -> float:
+    """Return the seconds until the next position.
+
+    One whose report the service put off by `asked_s` is not kept back until the interval is over;
+    but a kit is not asked for its cells every second.
+    """
+    return max(asked_s, min(interval_s, _SOONEST_S)) if asked_s else interval_s
 
 
 def _shown(position: Mapping[str, object] | None) -> LastPosition | None:

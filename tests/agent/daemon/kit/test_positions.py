@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent.daemon.kit import positions
-from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.positions import KitPositions, pause_s
 from agent.daemon.snapshot import HISTORY, HeardCell, LocationStatus
 from agent.daemon.status import StatusRegistry
 from agent.errors import RateLimited, Unreachable
@@ -18,6 +21,7 @@ from agent.location.locator import Fix, LocationMethod
 from agent.location.position import Position
 from tests.support.commands.running_agent import agent_on, concern_of, virtual_kit
 from tests.support.fota.update_offers import DEVICE, device_profile, onboard_device
+from tests.support.harness import virtual_time
 from tests.support.page.statuses import NOW
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -86,14 +90,11 @@ async def test_a_place_that_could_not_be_reported_is_once_a_person_has_mended_it
         assert await agent.stop() == 0
 
 
-async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_gone_with_the_kit(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def located_kit(monkeypatch: pytest.MonkeyPatch) -> KitPositions:
+    """Return the positions of a kit that is found at once, at one place."""
+
     async def locate() -> Fix:
         return Fix(NOW, LocationMethod.CELL, Position(63.4, 10.4, 500.0), 1, 0, ())
-
-    async def away(*_: object, **__: object) -> None:
-        raise Unreachable("no answer")
 
     async def modem(_waiting: object) -> None:
         return None
@@ -106,12 +107,30 @@ async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_g
     record = SimpleNamespace(position=None, reported=None)
     store: Any = SimpleNamespace(record=record, append_position=ignore, update=ignore)
     link: Any = SimpleNamespace(wait_up=modem)
-    client: Any = SimpleNamespace(send=away)
-    profile: Any = SimpleNamespace(kit=SimpleNamespace(device_id="nrf-1"))
-    concern = StatusRegistry().add_concern(LocationStatus, "kit")
-    kit = KitPositions(concern, link, store)
+    return KitPositions(StatusRegistry().add_concern(LocationStatus, "kit"), link, store)
+
+
+def failing(error: Exception) -> Any:
+    """Return a client whose every call fails."""
+
+    async def send(*_: object, **__: object) -> None:
+        raise error
+
+    return SimpleNamespace(send=send)
+
+
+PROFILE: Any = SimpleNamespace(
+    kit=SimpleNamespace(device_id="nrf-1"), location=SimpleNamespace(interval_s=3600.0)
+)
+
+
+async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_gone_with_the_kit(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kit = located_kit(monkeypatch)
+    concern, client = kit.concern, failing(Unreachable("no answer"))
     for _ in range(HISTORY + 5):
-        await kit.find(profile, client)
+        await kit.find(PROFILE, client)
     assert len(concern.status.track) == HISTORY
     assert (concern.status.unreported, concern.awaits_service) == ("no answer", True)
     concern.status.neighbors = [HeardCell(6300, 17)]
@@ -119,6 +138,30 @@ async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_g
     status = concern.status
     assert (status.position, status.unreported) == (None, None)
     assert (status.track, status.neighbors) == ([], [])
+
+
+def test_a_report_that_the_service_put_off_is_tried_again_when_it_asked_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kit = located_kit(monkeypatch)
+    busy = failing(RateLimited("too many", status=429, retry_after_s=600.0))
+    began = datetime.now(UTC)
+    with suppress(TimeoutError):
+        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, busy, str, lambda: True), 1.0))
+    assert kit.concern.status.next_try is not None
+    assert 600.0 <= (kit.concern.status.next_try - began).total_seconds() < 700.0
+    kit.service_is_back()
+    assert not kit.concern.wake.is_set()
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "asked_s", "pause"),
+    [(3600, 0, 3600), (3600, 600, 600), (3600, 1, 60), (30, 1, 30), (30, 600, 600)],
+)
+def test_the_next_position_is_found_when_a_report_may_be_sent_and_not_every_second(
+    interval_s: float, asked_s: float, pause: float
+):
+    assert pause_s(interval_s, asked_s) == pause
 
 
 def test_a_service_that_asked_for_a_wait_is_not_asked_as_soon_as_another_is_back():
