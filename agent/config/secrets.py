@@ -118,6 +118,8 @@ SECRETS: Mapping[str, SecretName] = {
     ),
 }
 """Name in the secrets file -> what it is."""
+_CREDENTIAL = "cellagent."
+"""How the names of systemd's credentials begin that are ours: beside them may be others."""
 
 
 class Secrets:
@@ -205,18 +207,16 @@ class Secrets:
         """Return the value as the first source has it. Raises ConfigError."""
         if value := self._environ.get(known.variable):
             return value, Origin("environment", known.variable)
-        if folder := self._environ.get("CREDENTIALS_DIRECTORY"):
-            credential = Path(folder) / f"cellagent.{name}"
-            if credential.is_file():
-                # The folder is systemd's, private to the service: no mode to check.
-                origin = Origin("credentials", credential.name)
-                try:
-                    return credential.read_text(encoding="utf-8"), origin
-                except (OSError, UnicodeDecodeError) as error:
-                    raise ConfigError(
-                        f"cannot read the credential {credential.name}",
-                        hint=self._replaced(name, origin, unattended=False),
-                    ) from error
+        if credential := self._credentials().get(name):
+            # The folder is systemd's, private to the service: no mode to check.
+            origin = Origin("credentials", credential.name)
+            try:
+                return credential.read_text(encoding="utf-8"), origin
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(
+                    f"cannot read the credential {credential.name}",
+                    hint=self._replaced(name, origin, unattended=False),
+                ) from error
         stored = self._file_table().get(name)
         if stored is not None:
             if not isinstance(stored, str):
@@ -225,6 +225,18 @@ class Secrets:
         if self._use_keyring and (value := _from_keyring(f"{self.profile}:{name}")):
             return value, Origin("keyring", f"{self.profile}:{name}")
         return None
+
+    def _credentials(self) -> Mapping[str, Path]:
+        """Return the files of the secrets that systemd gives. Raises ConfigError for another."""
+        folder = self._environ.get("CREDENTIALS_DIRECTORY")
+        named = Path(folder).glob(f"{_CREDENTIAL}*") if folder else ()
+        files = {file.name.removeprefix(_CREDENTIAL): file for file in named}
+        for name in files.keys() - SECRETS.keys():
+            raise ConfigError(
+                f"there is no secret {name}, which the credential {_CREDENTIAL}{name} names",
+                hint=nearest(name, SECRETS),
+            )
+        return files
 
     def _file_table(self) -> Mapping[str, object]:
         if self._table is None:

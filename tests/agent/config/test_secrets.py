@@ -61,6 +61,18 @@ def test_environment_wins_over_systemd_credentials_and_those_over_the_file(
     assert load().secrets.require("api_key").reveal() == "from-the-environment"
 
 
+def test_a_credential_of_systemd_of_a_name_that_no_secret_has_is_refused(
+    file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "another.service").write_text("not ours")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert load(environ=environ).secrets.get("api_key") is None
+    (tmp_path / "cellagent.api-key").write_text("k")
+    with pytest.raises(ConfigError, match=r"credential cellagent\.api-key") as refused:
+        load(environ=environ).secrets.get("api_key")
+    assert refused.value.hint == "did you mean 'api_key'?"
+
+
 @pytest.mark.parametrize("content", [b"abc\n", b"two words\n", b"\xff\xfe\n", b"\n"])
 def test_a_credential_of_systemd_that_is_none_is_named_with_what_replaces_it(
     file: Path, tmp_path: Path, content: bytes
