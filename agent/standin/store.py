@@ -6,6 +6,7 @@ There is one connection, and the file is 0600 from the moment it exists (`make_p
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -111,10 +112,18 @@ AnyTable: TypeAlias = "Table[Any]"
 _KNOWN: dict[str, TableOf[Any]] = {}
 
 
+class NotWritten(OSError):
+    """The state file takes no more; `errno` is that of a full disk, or of another error of it."""
+
+    def __init__(self, path: Path, error: sqlite3.Error) -> None:
+        super().__init__(errno.ENOSPC if _is_full(error) else errno.EIO, str(error), str(path))
+
+
 class Store:
     """Named tables; without `path` they are in memory only.
 
-    Raises ValueError if the file is another program's or in use, OSError if it cannot be opened.
+    Raises ValueError if the file is another program's or in use, OSError if it cannot be opened,
+    or the disk is full.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -125,6 +134,7 @@ class Store:
         """The tables that changed since the last commit: most requests change none."""
         self.on_roll_back: Callable[[], None] = lambda: None
         """Called when the tables hold other records than before: what was made of them is stale."""
+        self._path = path
         self._connection: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
@@ -146,19 +156,19 @@ class Store:
     def commit(self) -> None:
         """Write what changed since the last commit; without a file, only clear the marks.
 
-        Raises sqlite3.Error if the file cannot be written: the tables are again what it holds, and
+        Raises NotWritten if the file cannot be written: the tables are again what it holds, and
         `on_roll_back` was called. Who is told of a failure may send the same again.
         """
         if not self._changed:
             return
-        if self._connection is not None:
+        if self._connection is not None and self._path is not None:
             try:
                 with self._connection as connection:
                     for name, table in self._changed.items():
                         _write(connection, name, table)
-            except sqlite3.Error:
+            except sqlite3.Error as error:
                 self._roll_back(self._connection)
-                raise
+                raise NotWritten(self._path, error) from error
         for table in self._changed.values():
             table.dirty.clear()
         self._changed.clear()
@@ -173,11 +183,13 @@ class Store:
         self.on_roll_back()
 
     def close(self) -> None:
-        """Write what is left and close the file."""
-        self.commit()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Write what is left and close the file. Raises NotWritten."""
+        try:
+            self.commit()
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def _open(self, path: Path) -> None:
         # Checked before anything is written: --state may name any file by mistake.
@@ -197,6 +209,8 @@ class Store:
                 self._loaded.setdefault(name, {})[key] = msgspec.msgpack.decode(value)
         except (sqlite3.Error, msgspec.DecodeError) as error:
             connection.close()
+            if isinstance(error, sqlite3.Error) and _is_full(error):
+                raise NotWritten(path, error) from error
             raise ValueError(f"{path} cannot be used: {error}") from error
         self._connection = connection
         for name in list(self._loaded):
@@ -217,6 +231,11 @@ def _write(connection: sqlite3.Connection, name: str, table: AnyTable) -> None:
             connection.execute(_UPSERT, (name, key, value))
         else:
             connection.execute("DELETE FROM rows WHERE name = ? AND key = ?", (name, key))
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    # An error of Python's module itself has no code.
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _is_ours(path: Path) -> bool:

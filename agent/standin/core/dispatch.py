@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import logging
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
@@ -22,6 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from agent.standin.core.bodies import Body, BodyGivenUp, BodyRefused, BodyTooLarge
 from agent.standin.core.responses import MakeRefused, Refused
 from agent.standin.state import Cloud
+from agent.standin.store import NotWritten
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Dispatcher:
             answer = self._refused(scope, error).response()
             lingers = isinstance(error, BodyRefused)
         # The error is let go of before: its traceback holds what came of the body.
-        with contextlib.suppress(sqlite3.Error):  # a full disk does not hide why it was refused
+        with contextlib.suppress(NotWritten):  # a full disk does not hide why it was refused
             self._cloud.store.commit()
         if lingers:
             await _answer_and_linger(answer, receive, send)
@@ -148,8 +148,9 @@ class Dispatcher:
             return error
         if isinstance(error, HTTPException):
             return self._refuse(path, error.status_code, str(error.detail))
-        if isinstance(error, sqlite3.Error):
-            return self._refuse(path, 507, f"the state file cannot be written: {error}")
+        if isinstance(error, NotWritten):
+            text = f"the state file cannot be written: {error.strerror}"
+            return self._refuse(path, 507, text)
         _log.error("defect while answering %s %s", scope["method"], path, exc_info=error)
         return self._refuse(path, 500, "internal error")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -17,8 +18,8 @@ import pytest
 from agent.standin.device_cloud.tables import MESSAGES
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
-from agent.standin.state import open_cloud
-from agent.standin.store import Store, make_private
+from agent.standin.state import Cloud, open_cloud
+from agent.standin.store import Store, TableOf, make_private
 from tests.support.cloud.observability import (
     an_event,
     problems,
@@ -26,7 +27,7 @@ from tests.support.cloud.observability import (
     with_project_key,
     with_token,
 )
-from tests.support.cloud.standin import StandIn, running_standin, serve
+from tests.support.cloud.standin import running_standin, serve
 from tests.support.dumps.sdk_bytes import chunks, event_message, single, trace
 
 
@@ -52,9 +53,9 @@ def test_two_stand_ins_do_not_share_a_state_file(tmp_path: Path) -> None:
     assert serve("--state", str(state), "--", "true").returncode == 0
 
 
-def fill(standin: StandIn) -> sqlite3.Connection:
+def fill(cloud: Cloud) -> sqlite3.Connection:
     """Let the state file of a stand-in grow no more; a larger `max_page_count` makes room again."""
-    connection = standin.cloud.store._connection
+    connection = cloud.store._connection
     assert connection is not None
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count={pages}")
@@ -69,7 +70,7 @@ async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: 
     async with running_standin(tmp_path, state=tmp_path / "cloud.sqlite") as standin:
         key = standin.bearer("api_key")
         assert (await standin.client.get("/v1/devices", headers=key)).status_code == 200
-        connection = fill(standin)
+        connection = fill(standin.cloud)
         full = await with_project_key(standin)("POST", "/api/v0/events", json=many)
         assert full.status_code == 507
         assert "state file" in full.json()["error"]["message"]
@@ -83,11 +84,34 @@ async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: 
         assert len(Project(cloud, "acme", "kits").table(EVENTS)) == len(many)
 
 
+def test_a_full_disk_is_named_as_one_from_the_start_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cloud.sqlite"
+    cloud = open_cloud(path)
+    fill(cloud)
+    cloud.store.table(TableOf("texts", str)).put("long", "x" * 100_000)
+    with pytest.raises(OSError, match="disk is full") as full:
+        cloud.store.close()
+    assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(path))
+
+    def connect_on_full_disk(path: Path) -> sqlite3.Connection:
+        connection = _connect(path)
+        connection.execute("PRAGMA max_page_count=1")
+        return connection
+
+    _connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect_on_full_disk)
+    with pytest.raises(OSError, match="disk is full") as full:
+        open_cloud(tmp_path / "new.sqlite")
+    assert full.value.errno == errno.ENOSPC
+
+
 async def test_what_a_full_disk_refused_is_known_nowhere(tmp_path: Path) -> None:
     """Neither the devices of the first request nor half of a message, which memory holds, too."""
     first, rest = chunks(event_message(trace("kit-1") | {4: {"text": "x" * 9000}}), 5000)
     async with running_standin(tmp_path, state=tmp_path / "cloud.sqlite") as standin:
-        key, connection = standin.bearer("api_key"), fill(standin)
+        key, connection = standin.bearer("api_key"), fill(standin.cloud)
         assert (await standin.client.get("/v1/devices", headers=key)).status_code == 507
         assert (await push_chunk(standin, first)).status_code == 507
         connection.execute(ROOM)
