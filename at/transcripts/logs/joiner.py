@@ -53,7 +53,7 @@ class Joiner:
                 first, text = head, part
                 if begun and side in {Side.SENT, Side.RECEIVED}:
                     if side is begun[0] and _goes_on(begun[1], part):
-                        text, first = begun[1] + part, begun[2]
+                        text, first = begun[1] + (part or " "), begun[2]
                     else:
                         yield begun
                     begun = None

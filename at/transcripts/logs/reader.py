@@ -139,29 +139,29 @@ def _decoded(data: bytes) -> str:
 
 def _refuse_foreign(shape: Shape, heads: list[Head]) -> None:
     """Raise TranscriptError for a log of another kind, or of no kind that is known."""
-    at_lines = sum(
+    if any(
         side is not Side.LOG
         and not any(mark.match(text) for mark, _ in _READ_ELSEWHERE)
-        and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
+        and (COMMAND.match(text) or NAMED_ANSWER.match(text))
         for side, text in sides_of(shape, heads)
-    )
+    ):
+        return
     others = [head for head in heads if not head.is_log]
     kinds = [
         (sum(bool(kind.line.match(one.raw) or kind.line.match(one.text)) for one in others), kind)
         for kind in shapes.FOREIGN
-        if kind.mixed or not at_lines
     ]
     count, kind = max(kinds, key=lambda kind: kind[0])
     elsewhere = (
         way for mark, way in _READ_ELSEWHERE if any(mark.search(head.raw) for head in heads)
     )
     hint = next(elsewhere, _READ)
-    if count > at_lines:
+    if count:
         raise TranscriptError(
             f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
             hint=hint,
         )
-    if at_lines or len(others) < len(heads):
+    if len(others) < len(heads):
         return
     if within := next((head for head in heads if _COMMAND_WITHIN.search(head.text)), None):
         raise TranscriptError(

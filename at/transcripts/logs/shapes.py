@@ -65,11 +65,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A kind of log that is not read. `mixed`: a few AT lines in it do not make it a modem's."""
+    """A kind of log that is not read."""
 
     name: str
     line: re.Pattern[str]
-    mixed: bool = False
 
 
 def _whole(line: str) -> re.Pattern[str]:
@@ -83,10 +82,11 @@ def _after(mark: str) -> re.Pattern[str]:
     return _whole(rf"(?:{mark})\s?{quote}{text}(?P=quote)\s*")
 
 
-_TOOL = r"(?:modem|serial|uart\d?|at)\s*"
+_NAME = r"(?:-?>\s)?[A-Z]\w{1,15}:?\s*"
+"""What a program calls the modem or the port, perhaps behind its monitor's own mark."""
 OUT = r"TX|SENT|SEND(?:ING)?(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OUT"
 IN = (
-    r"RX|RECEIVED?(?: (?:RESPONSE|URC)(?: \(\d+\))?)?|RECV|RECEIVING"
+    r"RX|RECEIVED?(?: (?:RESPONSE|URC))?|RECV|RECEIVING"
     r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
     r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
 )
@@ -106,7 +106,8 @@ def _word(words: str) -> re.Pattern[str]:
     signs = (
         rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{_BEGINS})"
     )
-    return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:{words})(?:{signs})")
+    length = r"(?:\s*\(\s*\d+\))?"
+    return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:AT )?(?:{words}){length}(?:{signs})")
 
 
 def _over(one: str, other: str) -> str:
@@ -116,8 +117,8 @@ def _over(one: str, other: str) -> str:
 # Of two shapes that explain a log equally well, the first one is taken.
 SHAPES = (
     Shape("bare", rest=Rest.BY_LOOK),
-    Shape("modem >> / modem <<", _after(_TOOL + ">>"), _after(_TOOL + "<<")),
-    Shape("modem << / modem >>", _after(_TOOL + "<<"), _after(_TOOL + ">>")),
+    Shape("modem >> / modem <<", _after(_NAME + ">>"), _after(_NAME + "<<")),
+    Shape("modem << / modem >>", _after(_NAME + "<<"), _after(_NAME + ">>")),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
     Shape(
         "AT -> / AT <-", _after("AT ->"), _after("AT <-"), _whole(r"└─ (?P<text>.*)"), Rest.BY_LOOK
@@ -125,6 +126,7 @@ SHAPES = (
     Shape("b'AT\\r'", rest=Rest.LITERALS),
     Shape("TX: / RX:", _word(OUT), _word(IN)),
     Shape("Host: / Modem:", _word(_over(_HOST, _MODEM)), _word(_over(_MODEM, _HOST))),
+    Shape("sent AT / rcvd OK", _after(r"sent\s"), _after(r"rcvd\s")),  # RouterOS
     Shape("Command: / Response:", _word(_ASKS), _word(_ANSWERS)),
     Shape("-> / <-", _after(RIGHT), _after(LEFT)),
     Shape("<- / ->", _after(LEFT), _after(RIGHT)),
@@ -173,6 +175,12 @@ SHAPES = (
         ),
         _whole("(?P<text>.*)"),
     ),
+    # What a program does, in any language.
+    Shape(
+        "sending: AT+X",
+        _after(r"[^\W\d_][\w ]{1,40}(?::(?=\s?AT)|(?<=ing)(?= AT\S*$))"),
+        rest=Rest.BY_LOOK,
+    ),
     Shape(
         "--> 'AT<CR>'",
         _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
@@ -220,8 +228,15 @@ LEADS = (
     re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
     # Of the Arduino core and of ESPHome for an ESP32: the level, the file or the tag and its line.
     re.compile(
-        r"(?:\[ *(?P<millis>\d{1,10})\])?\[[CDEIVW]+\]\[[\w. -]+:\d+\]:?\s+(?:[\w:~]+\(\): )?"
+        r"(?:\[ *(?P<millis>\d{1,10})\])?\[[CDEIVW]+\]\[[\w. -]+:\d+\](?:\[[\w.-]+\])?:?\s+"
+        r"(?:[\w:~]+\(\): )?"
     ),
+    re.compile(  # of Mbed OS
+        r"(?:\[\d+m)?(?:\[(?P<millis>\d{1,10})ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[CELL\]: "
+    ),
+    re.compile(r"(?P<millis>\d{6,10}) \[ncp\.at\] TRACE: (?=[<>] )"),  # of Particle's Device OS
+    re.compile(r"(?:[a-z]+,)+[a-z]+ [\w-]+: (?=(?:sent|rcvd) )"),  # of RouterOS: the topics
+    re.compile(r"WvDial(?: Modem)?<[^<>]{1,6}>: "),
     # The port.
     re.compile(r"(?P<bracket>[\[(])?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
@@ -328,15 +343,12 @@ FOREIGN = (
             r"\s*\d{6,10} \[[\w.]+\] (?:TRACE|INFO|WARN|ERROR|LOG|PANIC)|"
             r"\s*\d+\.\d{3} AT (?:read|send) "
         ),
-        mixed=True,
     ),
     Foreign(
         "Mbed OS",
         re.compile(
-            r"(?:\[\d+m)?(?:\[\d+ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[\w{1,8} *\]|\+\+ MbedOS |"
-            r"AT [TR]X \("
+            r"(?:\[\d+m)?(?:\[\d+ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[\w{1,8} *\]|\+\+ MbedOS "
         ),
-        mixed=True,
     ),
     Foreign("ESP-IDF", re.compile(r"(?:[EWID] \(\d+\) [\w.-]+: )|I \([\d:.]+\) \w+: ")),
     Foreign(

@@ -16,25 +16,11 @@ OTHERS = (
     (
         "Particle Device OS",
         (
-            "[2026-02-10 21:41:58.630] 0000033386 [ncp.at] TRACE: > AT+CEREG?\n"
-            "[2026-02-10 21:41:58.640] 0000033390 [ncp.at] TRACE: < +CEREG: 2,2\n+CEREG: 2\n"
-        ),
-    ),
-    (
-        "Particle Device OS",
-        (
             '    20.853 AT send      11 "AT+CREG=2\\r\\n"\n'
             '    20.858 AT read OK    6 "\\r\\nOK\\r\\n"\n'
         ),
     ),
     ("Mbed OS", "[DBG ][main]: starting\n[INFO][main]: connected\n"),
-    (
-        "Mbed OS",
-        (
-            "[00030546ms][INFO][CELL]: AT TX ( 7): AT+CGMR\n"
-            "[00030610ms][INFO][CELL]: AT TX ( 1): <cr>\n"
-        ),
-    ),
     ("Arduino", "10:22:33.123 -> Starting...\n10:22:33.456 -> Temperature: 23.1\n"),
     ("Arduino", "Initializing modem...\n[13290] ### TinyGSM Version: 0.10.9\n"),
     ("Arduino", "ets Jun  8 2016 00:22:57\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n"),

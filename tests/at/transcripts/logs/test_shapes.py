@@ -239,6 +239,32 @@ MARKED = {
         "Nov  2 10:00:02 pi local2.info chat[611]: {}",
     ),
     "cat -v": log_of("{}^M", "{}^M"),
+    "a program's name for the modem": log_of("bgxx: >> {}", "bgxx: << {}"),
+    "PlatformIO's monitor, then a name": log_of(
+        "10:00:01.250 > bgxx: >> {}", "10:00:01.500 > bgxx: << {}"
+    ),
+    "Mbed OS": log_of(
+        "[00030546ms][INFO][CELL]: AT TX ( 7): {}\n[00030610ms][INFO][CELL]: AT TX ( 1): <cr>",
+        "[00030710ms][INFO][CELL]: AT RX (16): <cr><ln>{}<cr><ln>",
+    ),
+    "Mbed OS, a character a line": "".join(
+        "".join(f"[INFO][CELL]: AT RX ( 1): {sign}\n" for sign in (*text, "<cr>", "<ln>"))
+        if side is RECEIVED
+        else f"[INFO][CELL]: AT TX ({len(text)}): {text}\n[INFO][CELL]: AT TX ( 1): <cr>\n"
+        for side, text in SESSION
+    ),
+    "Particle's Device OS": log_of(
+        "0000033386 [ncp.at] TRACE: > {}", "0000033390 [ncp.at] TRACE: < {}"
+    ),
+    "RouterOS": log_of("15:24:02 lte,async lte2: sent {}", "15:24:02 lte,async,raw lte2: rcvd {}"),
+    "WvDial, an older one": log_of("WvDial Modem<*1>: {}", "WvDial Modem<*1>: {}"),
+    "ESPHome's esp_modem": log_of(
+        "[10:00:01][D][esp-idf:000][uart_task]: V (4800) command_lib: Token: {{{}}}",
+        "[10:00:01][D][esp-idf:000][uart_task]: V (4810) command_lib: Token: {{{}}}",
+    ),
+    "what a program does": log_of("Sending command: {}", "{}"),
+    "what a program does, without a sign": log_of("Sending {}", "{}"),
+    "what a program does, in Italian": log_of("Risposta ricevuta: {}", "{}"),
     "seconds since the start": log_of("+1.529s > {}", "+1.540s < {}"),
 }
 BYTES = {name: text.encode() for name, text in MARKED.items()}
