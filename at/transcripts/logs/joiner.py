@@ -28,8 +28,8 @@ class Joiner:
         self._payloads = Payloads()
         self._open: dict[Side, tuple[list[str], Head]] = {}
         """What stands in a quote that is open, by side, and the line on which it begins."""
-        self._marked_sent = ""
-        """What was last marked as sent: the same without a mark is its echo."""
+        self._last_sent = ""
+        """What was sent last, until something is received: the same without a mark is its echo."""
         self._received = False
         """Whether the last line was: one without a mark that has a spelt end goes on with it."""
 
@@ -71,12 +71,15 @@ class Joiner:
         is_sent_answered = within is Side.SENT and final_result(text) is not None
         if within and (is_sent_answered or _NEW_COMMAND.fullmatch(text)):
             yield from self._end(within)
+        # AT itself is sent again and again till it is answered.
+        has_echo = side or (self._shape.rest is Rest.BY_LOOK and text.upper() != "AT")
         if side is None:
             side = next(iter(self._open), None) or self._unmarked(text)
-        elif side is Side.SENT:
-            self._marked_sent = text
         if side is Side.SENT:
+            self._last_sent = text if has_echo else ""
             yield from self._end(Side.RECEIVED)  # its end was lost
+        elif side is Side.RECEIVED:
+            self._last_sent = ""
         if side is Side.LOG:
             if text:
                 yield LogLine(side, text, head.at_s, head.number)
@@ -95,7 +98,7 @@ class Joiner:
         by_look = self._shape.rest in TOLD_BY_LOOK
         if by_look and self._payloads.phase is Phase.DATA and not is_answer(text):
             return Side.RECEIVED if tells_start(text) else Side.SENT
-        if text == self._marked_sent:
+        if text == self._last_sent:
             return Side.RECEIVED
         return by_rest(self._shape, None, text)[0]
 
@@ -131,7 +134,8 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
         answers = False
         remarked = shapes.REMARK.fullmatch(part)
         rest = remarked[1] if remarked else part
-        if result := shapes.GLUED.match(rest):
+        printed = shapes.PRINTED.match(rest) if side is None else None
+        if result := shapes.GLUED.match(rest) or printed:
             yield result[0], answers
             rest = rest[result.end() :]
         for words in shapes.WORDS:

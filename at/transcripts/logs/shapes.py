@@ -53,7 +53,8 @@ class Rest(Enum):
 class Shape:
     """A shape: each pattern matches a whole line and holds what went over the port in `text`.
 
-    `noise` are lines of the tool or the shell itself.
+    `noise` are lines of the tool or the shell itself. A mark of received lines alone is that of
+    both sides, which are told by their look.
     """
 
     name: str
@@ -135,12 +136,7 @@ SHAPES = (
     Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
     Shape("> AT", _after(rf"(?:>|{RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
     # A mail's quotes, too: of what was sent and received alike.
-    Shape(
-        "-> AT, -> OK",
-        _after(r"(?:-?|>[> ]*)>\s(?=AT)"),
-        _after(r"(?:-?|>[> ]*)>(?!\S)|-?>"),
-        rest=Rest.RECEIVED,
-    ),
+    Shape("-> AT, -> OK", received=_after(r"(?:-?|>[> ]*)>(?!\S)|-?>"), rest=Rest.BY_LOOK),
     Shape(
         "uart:~$ at AT+X",
         _whole(
@@ -293,6 +289,8 @@ _SPELT_END = re.compile(
 )
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
+PRINTED = re.compile(r"[^\"]*?[a-z\d.!:](?=AT[+%#*^][A-Z]{2})")
+"""A program's print that has no line end, and stands before what it sent."""
 LOST_END = re.compile(
     r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
     r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$|[+%#][A-Z]\w*: )"

@@ -61,6 +61,8 @@ def marked(shape: Shape, head: Head) -> list[tuple[Side | None, str]]:
     for side, pattern in patterns:
         if pattern is not None and (match := pattern.fullmatch(line)):
             text = match["text"].strip()
+            if side is Side.RECEIVED and shape.sent is None:
+                return [(None, text)]
             if side is Side.SENT and (pair := shapes.ANSWERED.fullmatch(text)):
                 answers = [answer for _, answer in literals(pair[2])] or [pair[2]]
                 return [(side, pair[1]), *((Side.RECEIVED, answer.strip()) for answer in answers)]

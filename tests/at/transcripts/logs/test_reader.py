@@ -389,3 +389,30 @@ def test_an_answer_that_lost_the_end_of_its_quotes_ends_before_the_next_command(
 def test_a_log_with_hex_digits_is_no_dump_in_hex(log: bytes, read: list[str]) -> None:
     lines = read_lines(io.BufferedReader(io.BytesIO(log)))
     assert [line.text for line in lines] == read
+
+
+def lines_of(log: str) -> list[tuple[Side, str]]:
+    """Return the sides and texts of a log's lines."""
+    return [(line.side, line.text) for line in read_log(log.encode()).lines]
+
+
+@pytest.mark.parametrize("mark", ["", "10:00:01.250 -> "])
+def test_a_command_that_comes_back_before_anything_else_is_its_echo(mark: str) -> None:
+    texts = ["AT", "AT", "OK", "AT+CSQ", "AT+CSQ", "+CSQ: 9,99", "OK", "AT+CSQ", "OK"]
+    log = "".join(f"{mark}{text}\n" for text in texts)
+    sent = [index for index, line in enumerate(lines_of(log)) if line[0] is SENT]
+    assert sent == [0, 1, 3, 7]  # AT is sent again and again till it is answered
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [".", "Modem started!", "Signal quality:27", "Connecting to iot.example", "+NETOPEN: 0"],
+)
+def test_what_a_program_prints_right_before_a_command_is_not_of_it(printed: str) -> None:
+    log = f"AT+CPIN?\n+CPIN: READY\nOK\n{printed}AT+CEREG?\n+CEREG: 0,1\nOK\n"
+    assert lines_of(log)[3:5] == [(RECEIVED, printed), (SENT, "AT+CEREG?")]
+
+
+def test_a_blank_that_stands_alone_on_a_line_of_a_port_read_by_characters_is_kept() -> None:
+    log = "TX: AT<cr>\n" + "".join(f"RX: {sign}\n" for sign in ("+CME ERROR:", " ", "10", "<cr>"))
+    assert lines_of(log)[1] == (RECEIVED, "+CME ERROR: 10")
