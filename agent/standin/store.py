@@ -56,7 +56,9 @@ class Table(Generic[T]):
         self._name = name
         self._type = of
         self._changed = changed
-        self.dirty: dict[str, None] = {}  # in the order of the puts
+        self.dirty: dict[str, bool] = {}
+        """What was put or deleted, in the order of the puts; whether its row is not that of before
+        any more: a key that is put again once it was deleted comes behind the others."""
 
     def load(self, rows: Mapping[str, object]) -> None:
         """Take the plain values of the file in place of what is here. Raises ValidationError."""
@@ -76,14 +78,17 @@ class Table(Generic[T]):
 
     def put(self, key: str, record: T) -> None:
         """Store `record` under `key`."""
+        if key not in self._rows:
+            self.dirty.pop(key, None)
+            self.dirty[key] = True
+        self.dirty.setdefault(key, False)
         self._rows[key] = record
-        self.dirty[key] = None
         self._changed[self._name] = self
 
     def delete(self, key: str) -> None:
         """Delete `key`, if it is there."""
         self._rows.pop(key, None)
-        self.dirty[key] = None
+        self.dirty[key] = True
         self._changed[self._name] = self
 
     def next_number(self) -> int:
@@ -225,12 +230,12 @@ class Store:
 
 
 def _write(connection: sqlite3.Connection, name: str, table: AnyTable) -> None:
-    for key in table.dirty:
+    for key, is_another in table.dirty.items():
+        if is_another:
+            connection.execute("DELETE FROM rows WHERE name = ? AND key = ?", (name, key))
         if key in table:
             value = msgspec.msgpack.encode(table.get(key))
             connection.execute(_UPSERT, (name, key, value))
-        else:
-            connection.execute("DELETE FROM rows WHERE name = ? AND key = ?", (name, key))
 
 
 def _is_full(error: sqlite3.Error) -> bool:

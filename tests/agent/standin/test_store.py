@@ -9,11 +9,14 @@ import shutil
 import sqlite3
 import stat
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agent.standin.device_cloud.tables import MESSAGES
 from agent.standin.observability.project import Project
@@ -90,7 +93,7 @@ def test_a_full_disk_is_named_as_one_from_the_start_to_the_end(
     path = tmp_path / "cloud.sqlite"
     cloud = open_cloud(path)
     fill(cloud)
-    cloud.store.table(TableOf("texts", str)).put("long", "x" * 100_000)
+    cloud.store.table(TEXTS).put("long", "x" * 100_000)
     with pytest.raises(OSError, match="disk is full") as full:
         cloud.store.close()
     assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(path))
@@ -147,6 +150,35 @@ def rows_of(file: Path) -> dict[tuple[str, str], Any]:
     with contextlib.closing(sqlite3.connect(file)) as connection:
         rows = connection.execute("SELECT name, key, value FROM rows")
         return {(name, key): msgspec.msgpack.decode(value) for name, key, value in rows}
+
+
+TEXTS = TableOf("texts", str)
+
+
+@given(
+    changes=st.lists(
+        st.tuples(st.sampled_from(["put", "delete", "commit"]), st.sampled_from("abcd")),
+        max_size=20,
+    )
+)
+@example(changes=[("put", "a"), ("put", "b"), ("commit", ""), ("delete", "a"), ("put", "a")])
+def test_records_are_in_the_order_of_their_insertion_also_after_a_restart(
+    changes: list[tuple[str, str]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cloud.sqlite"
+        with contextlib.closing(Store(path)) as store:
+            table = store.table(TEXTS)
+            for change, key in changes:
+                if change == "put":
+                    table.put(key, key)
+                elif change == "delete":
+                    table.delete(key)
+                else:
+                    store.commit()
+            before = table.items()
+        with contextlib.closing(Store(path)) as store:
+            assert store.table(TEXTS).items() == before
 
 
 def test_records_of_an_earlier_version_are_written_as_they_were_read(tmp_path: Path) -> None:
