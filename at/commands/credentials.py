@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
-from at.protocol.encoding import quoted_lines
+from at.protocol.encoding import quoted
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.record_fields import record, within
 from at.protocol.values import Fields, Record, read_rows
@@ -113,7 +113,7 @@ class WriteCredential(OkCommand, frozen=True):
     def encode(self) -> str:
         """Return the command with the content in one quoted text."""
         check_tag(self.sec_tag)
-        return f"AT%CMNG=0,{self.sec_tag},{int(self.type)},{quoted_lines(self.content)}"
+        return f"AT%CMNG=0,{self.sec_tag},{int(self.type)},{quoted(self.content, multiline=True)}"
 
     @property
     def sha(self) -> str:

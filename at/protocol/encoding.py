@@ -12,14 +12,16 @@ _QUOTED = re.compile('"[^"]*"')
 _PLAIN = re.compile("[Aa][Tt][ !#-~]*")
 
 
-def quoted(value: str) -> str:
-    """Return `value` in quotes. Raises UnsafeArgument where it would break out of them."""
-    return _quoted(value, _CONTROL)
+def quoted(value: str, *, multiline: bool = False) -> str:
+    """Return `value` in quotes. Raises UnsafeArgument where it would break out of them.
 
-
-def quoted_lines(value: str) -> str:
-    """Return a text of several lines (PEM) in quotes; CR and LF are data there."""
-    return _quoted(value, _CONTROL_BUT_LINE_ENDS)
+    `multiline`: it may hold CR and LF (PEM).
+    """
+    if '"' in value:
+        raise UnsafeArgument("the value holds a quote: it would end its own text early")
+    if match := _forbidden(multiline).search(value):
+        raise UnsafeArgument(f"the value holds {_named(match)}: it would break out of its quotes")
+    return f'"{value}"'
 
 
 def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> str:
@@ -40,8 +42,7 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
     outside = _QUOTED.sub("", line)
     if match := _CONTROL.search(outside):
         raise UnsafeArgument(f"{_shown(line)} holds {_named(match)} outside quotes")
-    forbidden = _CONTROL_BUT_LINE_ENDS if multiline else _CONTROL
-    if match := forbidden.search(line):
+    if match := _forbidden(multiline).search(line):
         raise UnsafeArgument(f"{_shown(line)} holds {_named(match)} in its quotes")
     try:
         size = len(line.encode())
@@ -54,12 +55,8 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
     return line
 
 
-def _quoted(value: str, forbidden: re.Pattern[str]) -> str:
-    if '"' in value:
-        raise UnsafeArgument("the value holds a quote: it would end its own text early")
-    if match := forbidden.search(value):
-        raise UnsafeArgument(f"the value holds {_named(match)}: it would break out of its quotes")
-    return f'"{value}"'
+def _forbidden(multiline: bool) -> re.Pattern[str]:
+    return _CONTROL_BUT_LINE_ENDS if multiline else _CONTROL
 
 
 def _named(match: re.Match[str]) -> str:

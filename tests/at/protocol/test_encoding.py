@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.protocol.encoding import check_line, quoted, quoted_lines
+from at.protocol.encoding import check_line, quoted
 from at.protocol.errors import UnsafeArgument
 from tests.support.modem.secret_spellings import CANARY, spelled
 
@@ -62,14 +62,14 @@ def test_a_refusal_names_the_control_character(control: str, name: str) -> None:
 
 def test_a_pem_text_keeps_its_line_ends_only_where_its_command_permits_them() -> None:
     pem = "-----BEGIN CERTIFICATE-----\r\nTEST\n-----END CERTIFICATE-----\n"
-    line = f"AT%CMNG=0,1,0,{quoted_lines(pem)}"
+    line = f"AT%CMNG=0,1,0,{quoted(pem, multiline=True)}"
     assert check_line(line, multiline=True) == line
     with pytest.raises(UnsafeArgument):
         check_line(line)
     with pytest.raises(UnsafeArgument):
         check_line(line + "\rAT", multiline=True)
     with pytest.raises(UnsafeArgument):
-        quoted_lines("x\x1a")
+        quoted("x\x1a", multiline=True)
 
 
 def test_a_refusal_names_the_command_and_not_its_secret() -> None:
