@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import threading
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 
@@ -117,14 +118,12 @@ def _udev_hint(device: str) -> str:
     )
 
 
-def _modem_manager_hint() -> str:
-    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
-
-
 def _way_out(holder: str) -> str:
     """Return what frees a port that somebody has, to be pasted where that is safe."""
     if "ModemManager" in holder:
-        return _modem_manager_hint()
+        return (
+            "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
+        )
     process = _PID.search(holder)
     if process is None:
         return "close that program"
@@ -150,17 +149,17 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
         if process.name == str(os.getpid()):
             continue
         try:
-            handles = list((process / "fd").iterdir())
+            held = _has_open(process, device_number)
         except OSError:
             if _process_name(process) == "ModemManager":
                 hidden = process.name
             continue
-        held = any(_is_device(handle, device_number) for handle in handles)
         if held and not _is_far_end(process, device_number):
             return shown_process(process)
-    return _own_holder(device_number, proc) or (
-        _modem_manager(device, hidden) if hidden else ANOTHER
-    )
+    with suppress(OSError):
+        if _has_open(proc / "self", device_number):
+            return f"this program (PID {os.getpid()})"
+    return _modem_manager(device, hidden) if hidden else ANOTHER
 
 
 def shown_process(process: Path) -> str:
@@ -168,13 +167,9 @@ def shown_process(process: Path) -> str:
     return f"{_process_name(process)} (PID {process.name})"
 
 
-def _own_holder(device_number: int, proc: Path) -> str:
-    try:
-        handles = list((proc / "self" / "fd").iterdir())
-    except OSError:
-        return ""
-    held = any(_is_device(handle, device_number) for handle in handles)
-    return f"this program (PID {os.getpid()})" if held else ""
+def _has_open(process: Path, device_number: int) -> bool:
+    """Return whether a process has a device open. Raises OSError where that is hidden."""
+    return any(_is_device(handle, device_number) for handle in list((process / "fd").iterdir()))
 
 
 def _is_device(handle: Path, device_number: int) -> bool:
