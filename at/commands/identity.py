@@ -127,7 +127,7 @@ class ReadSerialNumber(Command[SerialNumber], frozen=True):
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the bare line, which is an IMEI on many modems."""
         if len(lines) == 1 and values.name_before_colon(lines[0]) == self.name:
-            return _number(values.Fields.of(lines[0], self.name))
+            return values.read_row(lines[0], self.name, _number)
         number = values.bare_line(lines, self.name)
         imei = number.partition(",")[0]  # Option modems: IMEI, then their own serial number
         if re.fullmatch(r"[0-9]{15}", imei, re.ASCII):
@@ -147,7 +147,7 @@ class ReadImei(Command[SerialNumber], frozen=True):
         """Return the number in quotes."""
         if self.snt == 0:
             return ReadSerialNumber().parse(lines)
-        number = _number(values.only_row(lines, self.name))
+        number = values.read_row(values.single_line(lines, self.name), self.name, _number)
         if number.snt != self.snt:
             raise ParseError(f"{self.name}={self.snt}: a number of the wrong length")
         return number
@@ -184,7 +184,6 @@ def last_told(lines: Sequence[str], name: str) -> str:
 
 def _number(fields: values.Fields) -> SerialNumber:
     digits = fields.text("number")
-    fields.end()
     for snt, (name, size) in _SERIAL_NUMBERS.items():
         if re.fullmatch(rf"[0-9]{{{size}}}", digits, re.ASCII):
             return SerialNumber(snt, **{name: digits})

@@ -12,7 +12,7 @@ from at.protocol.encoding import quoted
 from at.protocol.line.answer_or_notice import REPLY_SHAPES
 from at.protocol.record_fields import record
 from at.protocol.timeouts import TIMEOUTS_S, USUAL_S
-from at.protocol.values import Record, only_row
+from at.protocol.values import Record, read_row, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,10 +86,7 @@ class Command(Struct, Generic[T_co], frozen=True):
 
         By default there is one line, which `read` reads to its end.
         """
-        row = only_row(lines, self.name)
-        value = self.read(row)
-        row.end()
-        return value
+        return read_row(single_line(lines, self.name), self.name, self.read)
 
     def read(self, fields: Fields) -> T_co:
         """Return the value of the only line of an answer. Raises ParseError.

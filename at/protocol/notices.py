@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from at.protocol.errors import ParseError
-from at.protocol.values import Fields, name_before_colon
+from at.protocol.values import Fields, name_before_colon, read_row
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -60,10 +60,7 @@ def register_readers(
 
     def parser(line: str, _context: str | None) -> Notice:
         name = name_before_colon(line)
-        row = Fields.of(line, name)
-        value = readers[name](row)
-        row.end()
-        return notice(name, line, value)
+        return notice(name, line, read_row(line, name, readers[name]))
 
     for name in readers:
         register(name, parser)

@@ -215,16 +215,11 @@ class Fields:
             numbers += range(first, last + 1)
         return tuple(numbers)
 
-    def skip_empty(self) -> None:
-        """Skip absent parameters: a trailing comma is one more, empty, parameter."""
-        while self.left > 0 and self.peek().absent:
-            self._at += 1
-
     def end(self) -> None:
-        """Check that nothing but empty parameters is left."""
-        self.skip_empty()
-        if self.left > 0:
-            raise self.fail(f"parameter {self._at + 1}", "is one too many")
+        """Check that nothing but empty parameters is left: a trailing comma makes one."""
+        while self.left:
+            if not self.next_value().absent:
+                raise self.fail(f"parameter {self._at}", "is one too many")
 
     def _present(self, name: str, value: T | None) -> T:
         if value is None:
@@ -318,23 +313,17 @@ def _skip_blanks(text: str, at: int) -> int:
     return at
 
 
-def rows(lines: Iterable[str], name: str) -> list[Fields]:
-    """Return a cursor for each line, all of which must start with "NAME:". Raises ParseError."""
-    return [Fields.of(line, name) for line in lines if line.strip()]
+def read_row(line: str, name: str, read: Callable[[Fields], T]) -> T:
+    """Return what `read` reads of all of a line, which starts with "NAME:". Raises ParseError."""
+    row = Fields.of(line, name)
+    value = read(row)
+    row.end()
+    return value
 
 
 def read_rows(lines: Iterable[str], name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
-    """Return what `read` reads of each line, each of which it must read to its end."""
-    values = []
-    for row in rows(lines, name):
-        values.append(read(row))
-        row.end()
-    return tuple(values)
-
-
-def only_row(lines: Sequence[str], name: str) -> Fields:
-    """Return a cursor over the only line, which must start with "NAME:". Raises ParseError."""
-    return Fields.of(single_line(lines, name), name)
+    """Return what `read` reads of each line, as `read_row` does."""
+    return tuple([read_row(line, name, read) for line in lines if line.strip()])
 
 
 class Record(Struct, frozen=True):

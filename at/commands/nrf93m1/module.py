@@ -13,7 +13,7 @@ from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, record, within
-from at.protocol.values import PartlyHidden, Record, only_row
+from at.protocol.values import PartlyHidden, Record, read_row, single_line
 from at.tokens.jwt import read_jwt
 
 # DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
@@ -107,9 +107,8 @@ class MakeRegistrationToken(Command[RegistrationToken], frozen=True):
         filled = [line.strip() for line in lines if line.strip()]
         if len(filled) == 2 and filled[0].rstrip(": \t").upper() == self.name:
             filled = [f"{self.name}: {filled[1]}"]
-        row = only_row(filled, self.name)
-        token = row.text("the token")
-        row.end()
+        line = single_line(filled, self.name)
+        token = read_row(line, self.name, lambda row: row.text("the token"))
         return read_registration_token(token)
 
 

@@ -13,7 +13,7 @@ from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import record, within
-from at.protocol.values import Fields, Record, hex_digits, name_before_colon
+from at.protocol.values import Fields, Record, hex_digits, name_before_colon, read_row
 
 _SERVING, _NEIGHBOR = "%BCINFOSC", "%BCINFONC"
 _MOST_CELLS = 64
@@ -115,14 +115,11 @@ class ReadCells(Command[CellInformation], frozen=True):
         neighbors: list[CellLevel] = []
         for line in filter(str.strip, lines):
             if name_before_colon(line) != _SERVING:
-                row = Fields.of(line, _NEIGHBOR)
-                neighbors.append(record(CellLevel)(row))
+                neighbors.append(read_row(line, _NEIGHBOR, record(CellLevel)))
             elif serving is None and not neighbors:
-                row = Fields.of(line, _SERVING)
-                serving = record(ServingCell)(row)
+                serving = read_row(line, _SERVING, record(ServingCell))
             else:
                 raise ParseError(f"{_SERVING}: a second serving cell")
-            row.end()
         if len(neighbors) > _MOST_CELLS:
             raise ParseError(f"{_NEIGHBOR}: {len(neighbors)} neighbours")
         return CellInformation(serving, tuple(neighbors))
