@@ -60,40 +60,23 @@ def notify_cells(kit: VirtualKit, search: int, count: int, status: int = 0) -> N
 
 def _neighbours(kit: VirtualKit, cells: list[MeasuredCell]) -> str:
     """Return the serving cell, its neighbours, and when the timing advance was measured."""
-    advance, advance_ms = _timing_advance(kit, cells[0])
-    fields = [
-        _identity(cells[0]),
-        str(advance),
-        _levels(cells[0]),
-        str(kit.uptime_ms),
-        *(
-            f"{_levels(measured)},{_time_difference(measured)}"
-            for measured in cells[1 : MOST_NEIGHBOURS + 1]
-        ),
-        str(advance_ms),
-    ]
-    return ",".join(fields)
+    serving, *others = cells
+    advance, advance_ms = _timing_advance(kit, serving)
+    neighbours = map(_neighbour, others[:MOST_NEIGHBOURS])
+    fields = (_identity(serving), advance, _levels(serving), kit.uptime_ms, *neighbours, advance_ms)
+    return ",".join(map(str, fields))
 
 
 def _global_ids(kit: VirtualKit, cells: list[MeasuredCell], rest: list[MeasuredCell]) -> str:
     """Return a block per cell; neighbours without a global id follow the serving cell's block."""
-    blocks = []
+    fields: list[int | str] = []
     for index, measured in enumerate(cells):
         serving = index == 0 and kit.registered
         neighbours = rest[:5] if serving else []
         advance, advance_ms = _timing_advance(kit, measured) if serving else (NO_ADVANCE, 0)
-        fields = [
-            _identity(measured),
-            str(advance),
-            str(advance_ms),
-            _levels(measured),
-            str(kit.uptime_ms),
-            str(int(serving)),
-            str(len(neighbours)),
-            *(f"{_levels(other)},{_time_difference(other)}" for other in neighbours),
-        ]
-        blocks.append(",".join(fields))
-    return ",".join(blocks)
+        fields += [_identity(measured), advance, advance_ms, _levels(measured), kit.uptime_ms]
+        fields += [int(serving), len(neighbours), *map(_neighbour, neighbours)]
+    return ",".join(map(str, fields))
 
 
 def _identity(measured: MeasuredCell) -> str:
@@ -104,9 +87,9 @@ def _levels(measured: MeasuredCell) -> str:
     return f"{measured.cell.earfcn},{measured.cell.pci},{measured.rsrp_index},{measured.rsrq_index}"
 
 
-def _time_difference(measured: MeasuredCell) -> int:
-    """Milliseconds between the measurements of two cells, derived from the cell's number."""
-    return measured.cell.pci % 21 - 10
+def _neighbour(measured: MeasuredCell) -> str:
+    """Return levels, and milliseconds to the serving cell's time, derived from its number."""
+    return f"{_levels(measured)},{measured.cell.pci % 21 - 10}"
 
 
 def _timing_advance(kit: VirtualKit, measured: MeasuredCell) -> tuple[int, int]:

@@ -39,25 +39,15 @@ def scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     ssid = request.text(0) if request.given(0) else None
     bssid = request.text(1).lower() if request.given(1) else None
     channel = request.number(2, 1, 196) if request.given(2) else None
+    wanted, mask = (ssid, bssid, channel), kit.session.wifi_fields
     lines = []
     for measured in kit.world.access_points(kit.position):
         point = measured.access_point
-        matches = (
-            ssid in {None, point.ssid}
-            and bssid in {None, point.bssid}
-            and channel in {None, point.channel}
-        )
-        if matches:
-            fields = (
-                str(_WPA2),
-                f'"{point.ssid}"',
-                str(measured.rssi_dbm),
-                f'"{point.bssid}"',
-                str(point.channel),
-                *("-1", "-1", "4", "4", "7", "0"),
-            )
-            mask = kit.session.wifi_fields
-            lines.append(f"+CWLAP:({','.join(f for i, f in enumerate(fields) if mask >> i & 1)})")
+        told = (point.ssid, point.bssid, point.channel)
+        if all(asked in {None, one} for asked, one in zip(wanted, told, strict=True)):
+            known = (_WPA2, f'"{point.ssid}"', measured.rssi_dbm, f'"{point.bssid}"', point.channel)
+            fields = enumerate((*known, -1, -1, 4, 4, 7, 0))
+            lines.append(f"+CWLAP:({','.join(str(f) for i, f in fields if mask >> i & 1)})")
     return ok(*lines, takes_s=kit.delay(2.2))
 
 

@@ -201,11 +201,8 @@ def _at_command(
     except BadRequest as wrong:
         reply = fail(wrong.code)
     if reply.failed and reply.code not in (ignored or ()):
-        return (
-            _ERROR,
-            reply.code or 0,
-            "ERROR" if reply.code is None else f"+CME ERROR: {reply.code}",
-        )
+        words = "ERROR" if reply.code is None else f"+CME ERROR: {reply.code}"
+        return _ERROR, reply.code or 0, words
     return _AT + _DONE, "\r\n".join([*reply.lines, "OK"]) + "\r\n"
 
 
