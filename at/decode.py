@@ -94,13 +94,7 @@ class Decoder:
             case Prompt():
                 return {"type": "prompt", "line": item.text}
             case Restart():
-                return {
-                    "type": "notice",
-                    "name": item.text,
-                    "line": item.text,
-                    "value": None,
-                    "error": None,
-                }
+                return _notice(item.text, item.text)
             case Unknown():
                 return {"type": "unknown", "line": item.text}
             case DroppedLine():
@@ -130,13 +124,14 @@ class Decoder:
     def _notice(self, item: NoticeLine) -> dict[str, object]:
         given = self._command if self._name == item.name else None
         notice = notices.parse(item.name, item.line, item.context or given)
-        return {
-            "type": "notice",
-            "name": item.name,
-            "line": item.line,
-            "value": as_json(getattr(notice, "value", None)),
-            "error": notice.error if isinstance(notice, notices.Malformed) else None,
-        }
+        error = notice.error if isinstance(notice, notices.Malformed) else None
+        return _notice(item.name, item.line, as_json(getattr(notice, "value", None)), error)
+
+
+def _notice(
+    name: str, line: str, value: object = None, error: str | None = None
+) -> dict[str, object]:
+    return {"type": "notice", "name": name, "line": line, "value": value, "error": error}
 
 
 def answer_value(
