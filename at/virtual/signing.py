@@ -54,15 +54,9 @@ def new_key() -> str:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    return (
-        ec.generate_private_key(ec.SECP256R1())
-        .private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        .decode("ascii")
-    )
+    kind, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(serialization.Encoding.PEM, kind, plain).decode("ascii")
 
 
 def load_key(pem: str) -> EllipticCurvePrivateKey | None:
@@ -91,20 +85,16 @@ def identity_key(kit: VirtualKit) -> EllipticCurvePrivateKey:
 
 def public_der(key: EllipticCurvePrivateKey) -> bytes:
     """Return the SubjectPublicKeyInfo in DER."""
-    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    return key.public_key().public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def public_pem(key: EllipticCurvePrivateKey) -> str:
     """Return the SubjectPublicKeyInfo in PEM."""
-    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    pem = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return pem.decode("ascii")
 
 
