@@ -249,22 +249,14 @@ def _parameters(row: Fields) -> ContextParameters:
     local, mask = _mask_apart(row, row.optional_text("local_address"))
     if mask is None and local is not None and (row.peek().text or "").startswith("255."):
         mask = row.text("subnet_mask")  # before 9.4.0 the mask was a parameter of its own
-    answer = ContextParameters(
-        cid,
-        bearer,
-        apn or None,
-        local,
-        mask,
-        row.optional_text("gateway") or None,
-        row.optional_text("dns_primary") or None,
-        row.optional_text("dns_secondary") or None,
-        _mtu(row),
+    gateway, first, second = (
+        _address_text(row, row.optional_text(name))
+        for name in ("gateway", "dns_primary", "dns_secondary")
     )
-    for text in (answer.gateway, answer.dns_primary, answer.dns_secondary):
-        _check_address(row, text)
+    mtu = _mtu(row)
     while row.left:
         row.next_value()
-    return answer
+    return ContextParameters(cid, bearer, apn or None, local, mask, gateway, first, second, mtu)
 
 
 def _mtu(row: Fields) -> int | None:
@@ -278,8 +270,7 @@ def _mtu(row: Fields) -> int | None:
 
 def _mask_apart(row: Fields, text: str | None) -> tuple[str | None, str | None]:
     """Return address and mask of "10.0.0.1.255.255.255.0" (IPv4), or of 32 numbers (IPv6)."""
-    _check_address(row, text)
-    if not text:
+    if not (text := _address_text(row, text)):
         return None, None
     parts = text.split(".")
     if len(parts) in {8, 32} and ":" not in text:
@@ -289,9 +280,10 @@ def _mask_apart(row: Fields, text: str | None) -> tuple[str | None, str | None]:
     return address, prefix if slash else None
 
 
-def _check_address(row: Fields, text: str | None) -> None:
+def _address_text(row: Fields, text: str | None) -> str | None:
     if text and not re.fullmatch(r"[0-9A-Fa-f:./]{2,160}", text, re.ASCII):
         raise row.fail("an address", "is none")
+    return text or None
 
 
 def _event(line: str, _context: str | None) -> PacketEventNotice:
