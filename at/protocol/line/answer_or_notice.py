@@ -88,34 +88,18 @@ def is_registration_reply(line: str) -> bool:
     return is_state and (len(parts) == 2 or parts[2][:1] in {"", '"'})
 
 
-def is_connection_reply(line: str) -> bool:
-    """Return whether a line is the reply of AT+CSCON?: its second field is a mode (0 or 1)."""
-    parts = fields(line)
-    return len(parts) > 1 and parts[1] in {"0", "1"}
-
-
-def is_temperature_reply(line: str) -> bool:
-    """Return whether a line is the reply of AT%XTEMP?: a notice has a level before the degrees."""
-    return len(fields(line)) == 1
-
-
 def is_chunk_reply(line: str) -> bool:
     """Return whether a %FOTA line is a chunk: the last line of the answer to %NRFCLOUDFOTA=1."""
     return _CHUNK.fullmatch(line) is not None
 
 
-def is_cloud_reply(line: str) -> bool:
-    """Return whether a line is the reply of AT#XNRFCLOUD?: a notice has no tag and no device."""
-    return len(fields(line)) > 2
-
-
 # Names whose read reply and notice have different shapes.
 REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
     **dict.fromkeys(REGISTRATIONS, is_registration_reply),
-    "+CSCON": is_connection_reply,
-    "%XTEMP": is_temperature_reply,
+    "+CSCON": lambda line: fields(line)[1:2] in (["0"], ["1"]),  # a mode
+    "%XTEMP": lambda line: len(fields(line)) == 1,  # a notice has a level before the degrees
     "%FOTA": is_chunk_reply,
-    "#XNRFCLOUD": is_cloud_reply,
+    "#XNRFCLOUD": lambda line: len(fields(line)) > 2,  # a notice has no tag and no device
 }
 # Names of lines that answer a command of another name.
 ANSWERS_TO = {"%BCINFOSC": "%BCINFO", "%BCINFONC": "%BCINFO", "%FOTA": "%NRFCLOUDFOTA"}
