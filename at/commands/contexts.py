@@ -288,11 +288,8 @@ def _address_text(row: Fields, text: str | None) -> str | None:
 
 def _event(line: str, _context: str | None) -> PacketEventNotice:
     text = after_name(line, "+CGEV")
-    event = max(
-        (name for name in _EVENTS if f"{text} ".startswith(f"{name} ")), key=len, default=""
-    )
-    if not event:
-        event = _unnamed_event(text)
+    named = [name for name in _EVENTS if f"{text} ".startswith(f"{name} ")]
+    event = max(named, key=len) if named else _unnamed_event(text)
     rest = text[len(event) :].strip()
     parameters = tuple(part.strip() for part in rest.split(",")) if rest else ()
     if not all(map(_EVENT_PARAMETER.fullmatch, parameters)):
