@@ -103,10 +103,7 @@ class VirtualKit:
         self.session.plmn_lock = self.faults.text("plmn-locked")
         if (band := self.faults.whole("band-locked")) is not None:
             self.session.band_lock = f"{1 << (band - 1):088b}"
-        if (mode := self.faults.wrong_mode) is not None and len(mode) == len(
-            self.saved.system_mode
-        ):
-            self.saved.system_mode = (mode[0], mode[1], mode[2], mode[3])
+        self.saved.system_mode = self.faults.wrong_mode or self.saved.system_mode
         self.restarts = 0
         self.notices: list[str] = []
         """Notices in the order in which they arose; the owner of the line removes them."""

@@ -86,11 +86,10 @@ class KitFaults(Faults):
         return bool(self.names & _OFFLINE)
 
     @property
-    def wrong_mode(self) -> tuple[int, ...] | None:
+    def wrong_mode(self) -> tuple[int, int, int, int] | None:
         """The system mode in which it starts, and in which it never registers."""
-        if "wrong-mode" not in self:
-            return None
-        return tuple(int(flag) for flag in self.text("wrong-mode").split(",") if flag.isdigit())
+        flags = [int(flag) for flag in self.text("wrong-mode").split(",") if flag.isdigit()]
+        return (flags[0], flags[1], flags[2], flags[3]) if len(flags) == 4 else None
 
     def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
         """Return cells as the modem measures them."""
