@@ -302,7 +302,10 @@ class Link:
         """Wait anew: a modem that was busy when the probe came has lost it, or will come to it."""
         lost = self.dialect.traits.drops_input_while_busy
         seconds = ABORT_S if lost else PROBE_S
-        self._deadline.start_waiting(waiter, seconds)
+        self._limit_probe(waiter, self._deadline.share_s(seconds))
+
+    def _limit_probe(self, waiter: asyncio.Future[Answer], seconds: float) -> None:
+        self._time_limit.start(self._loop, seconds, lambda: self._expire(waiter, "AT", seconds))
 
     def _hear(self) -> None:
         """Note a final result: the modem answers, and what it held is ended."""
@@ -359,14 +362,15 @@ class Link:
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._in_flight.begin(waiter, probe=probe)
         self._machine.start(probe.command, probe.owner)
-        self._deadline.start_waiting(waiter, seconds, hurry=self._resynchroniser.hurries)
+        hurry = self._resynchroniser.hurries
+        self._limit_probe(waiter, self._deadline.share_s(seconds, hurry=hurry))
         try:
             self.transport.write(data)
             return await waiter
         except (ModemReset, CommandTimeout):
             return None
         finally:
-            self._deadline.stop_waiting()
+            self._time_limit.stop()
             self._in_flight.end()
             self._in_flight.disown()
 

@@ -3,11 +3,9 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from at.driver.command_in_flight import Probe
 from at.protocol.dialect import Dialect, Terminator
-from at.protocol.errors import CommandTimeout
 from at.protocol.line.answer_or_notice import Owner, command_name
 from at.protocol.line.items import Answer
 from at.protocol.line.resynchronisation import (
@@ -19,7 +17,6 @@ from at.protocol.line.resynchronisation import (
     abort_sequences,
 )
 
-T = TypeVar("T")
 Ask = Callable[[Probe, bytes, float], Awaitable[Answer | None]]
 
 GRACE_S = 3.0
@@ -35,7 +32,6 @@ class Deadline:
         self._loop = asyncio.get_running_loop()
         self._at = self._loop.time() + timeout_s
         self._heard = False
-        self._timer: asyncio.TimerHandle | None = None
 
     def hear(self) -> None:
         """Note a final result: a modem that gives any is worth waiting for."""
@@ -47,27 +43,14 @@ class Deadline:
         """Return the seconds that are left, 0 once it is over."""
         return max(self._at - self._loop.time(), 0.0)
 
-    def start_waiting(
-        self, waiter: asyncio.Future[T], usual_s: float, *, hurry: bool = False
-    ) -> None:
-        """Let `waiter` raise CommandTimeout after the usual time of an answer, from now on.
+    def share_s(self, usual_s: float, *, hurry: bool = False) -> float:
+        """Return the seconds that an answer gets: its usual ones, as far as they are left.
 
         `hurry`: if nothing was heard and little time is left, only half of it is for this answer.
         """
-        self.stop_waiting()
         left_s = self.left_s()
         part = min(max(left_s / 2, _LEAST), 1.0) if hurry and not self._heard else 1.0
-        self._timer = self._loop.call_later(min(usual_s * part, left_s), _give_up, waiter)
-
-    def stop_waiting(self) -> None:
-        """Let the waiter wait: it has its answer, or is gone."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-def _give_up(waiter: asyncio.Future[T]) -> None:
-    if not waiter.done():
-        waiter.set_exception(CommandTimeout("nothing came"))
+        return min(usual_s * part, left_s)
 
 
 class Resynchroniser:
