@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from at.ports.usb import system_ports
+from at.ports.usb import Listing, system_ports
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
 from at.protocol.line import resynchronisation
 from at.protocol.line.answer_or_notice import fields
-from at.transport.base import labelled
+from at.protocol.line.items import Answer
+from at.transport.base import Transport, labelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from at.driver.link import Link
-    from at.ports.usb import Listing
-    from at.protocol.line.items import Answer
-    from at.transport.base import Transport
 
 ANSWER_TIMEOUT_S = 1.0
 _ATTEMPTS = 4

@@ -1,10 +1,9 @@
 """A typed command: how it is written, how its answer is read, how long it may take."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast, get_args
+from typing import ClassVar, Generic, Self, TypeVar, cast, get_args
 
 from msgspec import Struct
 
@@ -12,12 +11,7 @@ from at.protocol.encoding import quoted
 from at.protocol.line.answer_or_notice import REPLY_SHAPES
 from at.protocol.record_fields import record
 from at.protocol.timeouts import TIMEOUTS_S, USUAL_S
-from at.protocol.values import Record, read_row, single_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from at.protocol.values import Fields, Value
+from at.protocol.values import Fields, Record, Value, read_row, single_line
 
 T_co = TypeVar("T_co", covariant=True)
 Parameters = tuple[int | str | None, ...]

@@ -3,16 +3,9 @@
 Sources: TS 27.007 clause 9.2, TS 27.005 clause 3.2.5, Nordic's AT command reference.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from at.protocol.errors import CommandRejected
 from at.protocol.line.answer_or_notice import command_name
-
-if TYPE_CHECKING:
-    from at.protocol.line.items import Answer
-
+from at.protocol.line.items import Answer
 
 CME: dict[int, str] = {
     0: "phone failure, or not supported by this modem",

@@ -8,15 +8,9 @@ sent, a read command whose name no outstanding command has, so that its answer c
 The modem answers in order: once the probe's answer is here, nothing older can follow.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from at.protocol.dialect import LEAVE_DATA_MODE, Dialect, Terminator
 from at.protocol.line.answer_or_notice import command_name, line_name
-
-if TYPE_CHECKING:
-    from at.protocol.line.items import Answer
+from at.protocol.line.items import Answer
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.
 PROBES = ("AT+CMEE?", "AT+CFUN?", "AT%XSYSTEMMODE?", "AT+CGDCONT?")
