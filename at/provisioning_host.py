@@ -144,7 +144,17 @@ async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = N
     """
     asked: list[ProvisioningEvent] = []
     try:
-        await _follow(modem, notices, first, asked)
+        while (event := await _next(notices, first)) in DUTIES:
+            first = None
+            asked.append(event)
+            await modem.send(SetFunctionalMode(DUTIES[event]))
+            if len(asked) == 2 * _MOST_ROUNDS:
+                raise ProvisioningFailed(
+                    f"the kit asked for the radio off and on {_MOST_ROUNDS} times, and is not done",
+                    hint="look at the device's provisioning commands at the service",
+                )
+        if failure := failure_of(event):
+            raise failure
     except (ProvisioningFailed, ParseError):
         if asked and asked[-1] is ProvisioningEvent.GO_OFFLINE:
             with suppress(CommandRejected, CommandTimeout):
@@ -154,30 +164,10 @@ async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = N
         await renew_cloud_session(modem)
 
 
-async def _follow(
-    modem: Modem, notices: Stream[Notice], first: Notice | None, asked: list[ProvisioningEvent]
-) -> None:
-    """Do as the client asks; note in `asked` what that was."""
-    for _ in range(2 * _MOST_ROUNDS):
-        event = await _next(notices) if first is None else event_of(first)
-        first = None
-        if event in DUTIES:
-            asked.append(event)
-            await modem.send(SetFunctionalMode(DUTIES[event]))
-            continue
-        if failure := failure_of(event):
-            raise failure
-        return
-    raise ProvisioningFailed(
-        f"the kit asked for the radio off and on {_MOST_ROUNDS} times, and is not done",
-        hint="look at the device's provisioning commands at the service",
-    )
-
-
-async def _next(notices: Stream[Notice]) -> ProvisioningEvent:
+async def _next(notices: Stream[Notice], first: Notice | None) -> ProvisioningEvent:
     try:
         async with asyncio.timeout(NEXT_S):
-            return event_of(await anext(notices))
+            return event_of(await anext(notices) if first is None else first)
     except TimeoutError as error:
         raise ProvisioningFailed(
             f"the kit's provisioning client has said nothing for {NEXT_S:.0f} s",
