@@ -156,8 +156,9 @@ class Console:
         if self._logs:
             self.log("inf", "app", f"version {self._kit.saved.app_version} started")
             self._schedule_sensor_log()
-        if "crash" in self._kit.faults and self._boots == 1:
-            self._kit.schedule(self._kit.faults.number("crash"), self.crash)
+        crash_s = self._kit.faults.number("crash")
+        if crash_s is not None and self._boots == 1:
+            self._kit.schedule(crash_s, self.crash)
 
     def _schedule_sensor_log(self) -> None:
         def sense() -> None:

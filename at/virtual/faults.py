@@ -147,13 +147,13 @@ class Faults:
         """The names of those that are on."""
         return frozenset(self._on)
 
-    def number(self, name: str) -> float:
-        """Return the argument of a fault that takes a number."""
-        return float(self._on[name])
+    def number(self, name: str) -> float | None:
+        """Return the argument of a fault that takes a number, None if it is off."""
+        return float(self._on[name]) if name in self else None
 
     def whole(self, name: str) -> int | None:
-        """Return the argument of a fault that takes a number, as a whole one; None if it is off."""
-        return int(self.number(name)) if name in self else None
+        """Return likewise, as a whole number."""
+        return int(self._on[name]) if name in self else None
 
     def text(self, name: str) -> str:
         """Return the argument of a fault that takes a text, "" if it is off."""
@@ -215,9 +215,9 @@ class LineFaults:
         self, notify: Callable[[str], None], schedule: Callable[[float, Callable[[], None]], object]
     ) -> None:
         """Send notices for ever, if there is a flood; `schedule` takes seconds and an action."""
-        if "urc-flood" not in self._faults:
+        if (rate := self._faults.number("urc-flood")) is None:
             return
-        period_s = 1 / max(self._faults.number("urc-flood"), 0.001)
+        period_s = 1 / max(rate, 0.001)
 
         def send() -> None:
             notify("%CESQ: 54,2,20,3")
@@ -227,28 +227,25 @@ class LineFaults:
 
     def leaves_unanswered(self, command: int) -> bool:
         """Return whether a command, by its number, is never answered."""
-        return "silent" in self._faults and command >= self._faults.number("silent")
+        first = self._faults.number("silent")
+        return first is not None and command >= first
 
     def answer_delay(self, takes_s: float, command: int) -> float:
         """Return how long an answer takes, in seconds; `takes_s` without a fault."""
-        if "slow" in self._faults:
-            takes_s += self._faults.number("slow")
-        if "late-answer" in self._faults and command % 3 == 0:
-            takes_s += self._faults.number("late-answer")
-        return takes_s
+        late_s = self._faults.number("late-answer") if command % 3 == 0 else None
+        return takes_s + (self._faults.number("slow") or 0.0) + (late_s or 0.0)
 
     def resets_during(self, command: int) -> bool:
         """Return whether the kit restarts in the middle of a command, by its number."""
-        if "reset-mid-command" not in self._faults:
-            return False
-        return command % max(1, int(self._faults.number("reset-mid-command"))) == 0
+        every = self._faults.whole("reset-mid-command")
+        return every is not None and command % max(1, every) == 0
 
     def before_answer(self, command: int) -> bytes:
         """Return the bytes between a command and its answer."""
         extra = b""
-        if "no-newline" in self._faults and not self._overlong_line_sent:
+        if (size := self._faults.whole("no-newline")) and not self._overlong_line_sent:
             self._overlong_line_sent = True
-            extra += b"x" * int(self._faults.number("no-newline"))
+            extra += b"x" * size
         if "notice-mid-answer" in self._faults:
             extra += b"+CEREG: 2\r\n" if command % 2 else b'%XTIME: "40","62110221219440","00"\r\n'
         return extra
@@ -264,14 +261,11 @@ class LineFaults:
     def damaged(self, data: bytes) -> bytes:
         """Return printed bytes as they arrive, damaged by the faults."""
         roll = self._random.random
-        if "lost-bytes" in self._faults:
-            share = self._faults.number("lost-bytes")
+        if (share := self._faults.number("lost-bytes")) is not None:
             data = bytes(byte for byte in data if roll() >= share)
-        if "garbled-bytes" in self._faults:
-            share = self._faults.number("garbled-bytes")
+        if (share := self._faults.number("garbled-bytes")) is not None:
             turned = (b ^ (1 << self._random.randrange(8)) if roll() < share else b for b in data)
             data = bytes(turned)
-        if "doubled-bytes" in self._faults:
-            share = self._faults.number("doubled-bytes")
+        if (share := self._faults.number("doubled-bytes")) is not None:
             data = b"".join(bytes([b]) * (2 if roll() < share else 1) for b in data)
         return data
