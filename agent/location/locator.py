@@ -1,6 +1,6 @@
 """Locates a kit by the cells and Wi-Fi that it and this host hear, and tells whether it moved."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -14,7 +14,13 @@ from agent.config.project import ProjectSlugs
 from agent.errors import AgentError, NotFound, UsageError
 from agent.http import HttpClient
 from agent.location import calls, module, serial_modem
-from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
+from agent.location.access_points import (
+    MINIMUM,
+    AccessPoint,
+    Selection,
+    access_points_to_json,
+    select_usable,
+)
 from agent.location.cell_scan import CellScan, ModemOff, scan_cells
 from agent.location.module import is_module
 from agent.location.position import Position, position_to_json
@@ -40,6 +46,13 @@ _OF_MODULE = {
     LocationMethod.WIFI: module.BY_WIFI,
     LocationMethod.CELL: module.BY_CELL,
     LocationMethod.GROUND_FIX: module.BY_ALL,
+}
+
+
+_ANOTHER_WAY = {
+    LocationMethod.WIFI: "locate with cells: `--with cell`",
+    LocationMethod.CELL: "locate with Wi-Fi: `--with wifi`",
+    LocationMethod.GROUND_FIX: "check antenna, SIM and Wi-Fi of this host",
 }
 
 
@@ -160,22 +173,16 @@ class Locator:
             return Fix(self.now(), wanted, position, 0, 0, (), (self.by_module_source,))
         # What is not configured is told before a scan, which takes seconds.
         self.client.require(calls.GroundFix(self.project))
-        if method is LocationMethod.GROUND_FIX:
-            return await self._ground_fix()
-        if method is LocationMethod.WIFI:
-            return await self._wifi()
-        if method is LocationMethod.CELL:
-            return await self._cell()
-        return await self._cheapest()
+        return await (self._by(method) if method else self._cheapest())
 
     async def _cheapest(self) -> Fix:
         """Ask by Wi-Fi, which costs the kit nothing; by its cells if that is not good enough."""
         notes: list[str] = []
         failures: list[AgentError] = []
         best: Fix | None = None
-        for attempt in (self._wifi, self._cell):
+        for method in (LocationMethod.WIFI, LocationMethod.CELL):
             try:
-                fix = await attempt()
+                fix = await self._by(method)
             except AgentError as error:
                 # A coarse position is kept; without one only another source may help.
                 if best is None and not isinstance(error, NothingToSend | NotFound | ModemOff):
@@ -185,79 +192,43 @@ class Locator:
                 continue
             notes += fix.notes
             best = fix if best is None else min(best, fix, key=_uncertainty)
-            if self._good_enough(fix):
+            if fix.position is None or _uncertainty(fix) <= self.good_enough_m:
                 break
         if best is None:
             raise _nothing(failures)
         return replace(best, notes=tuple(notes))
 
-    def _good_enough(self, fix: Fix) -> bool:
-        return fix.position is None or _uncertainty(fix) <= self.good_enough_m
-
-    async def _wifi(self) -> Fix:
+    async def _by(self, method: LocationMethod) -> Fix:
+        """Scan what the method takes, and ask by that."""
         notes: list[str] = []
-        selection, source = await self._scan_wifi(notes)
-        if len(selection.usable) < MINIMUM:
-            raise NothingToSend(
-                "; ".join([*notes, _too_few(selection)]), hint="locate with cells: `--with cell`"
-            )
-        call = calls.LocateWifi(
-            self.project,
-            access_points=access_points_to_json(selection.usable, send_ssid=self.options.send_ssid),
-        )
-        return await self._ask(
-            call, LocationMethod.WIFI, 0, len(selection.usable), (source,), notes
-        )
-
-    async def _cell(self) -> Fix:
-        notes: list[str] = []
-        scan = await _attempt(self.scan_cells, "cells", notes, passes=(ModemOff,))
-        if scan is None:
-            raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: `--with wifi`")
-        call = calls.LocateCell(self.project, cells=scan.cells, radio=scan.radio)
-        notes += scan.notes
-        return await self._ask(call, LocationMethod.CELL, len(scan.cells), 0, (scan.source,), notes)
-
-    async def _ground_fix(self) -> Fix:
-        notes: list[str] = []
-        selection, source = await self._scan_wifi(notes)
-        if len(selection.usable) < MINIMUM:
-            notes.append(_too_few(selection))
-        points = selection.usable if len(selection.usable) >= MINIMUM else ()
-        scan = await _attempt(self.scan_cells, "cells", notes)
-        if scan is not None:
-            notes += scan.notes
-        if scan is None and not points:
-            raise NothingToSend("; ".join(notes), hint="check antenna, SIM and Wi-Fi of this host")
-        call = calls.GroundFix(
-            self.project,
-            cells=scan.cells if scan is not None else (),
-            access_points=access_points_to_json(points, send_ssid=self.options.send_ssid),
-            radio=scan.radio if scan is not None else "lte",
-        )
-        cells = len(scan.cells) if scan is not None else 0
-        sources = [scan.source] if scan is not None else []
-        sources += [source] if points else []
-        return await self._ask(call, LocationMethod.GROUND_FIX, cells, len(points), sources, notes)
-
-    async def _scan_wifi(self, notes: list[str]) -> tuple[Selection, str]:
-        scan = await _attempt(self.scan_wifi, "Wi-Fi", notes)
-        if scan is None:
-            return Selection((), ()), ""
-        notes += scan.notes
-        return select_usable(scan.points), scan.source
-
-    async def _ask(
-        self,
-        call: calls.LocationCall,
-        method: LocationMethod,
-        cells: int,
-        points: int,
-        sources: Iterable[str],
-        notes: list[str],
-    ) -> Fix:
+        wifi, cells = WifiScan("", ()), CellScan("", "lte", ())
+        points: tuple[AccessPoint, ...] = ()
+        if method is not LocationMethod.CELL:
+            wifi = await _attempt(self.scan_wifi, "Wi-Fi", notes) or wifi
+            notes += wifi.notes
+            selection = select_usable(wifi.points)
+            if len(selection.usable) < MINIMUM:
+                notes.append(_too_few(selection))
+            else:
+                points = selection.usable
+        if method is not LocationMethod.WIFI:
+            passes = (ModemOff,) if method is LocationMethod.CELL else ()
+            cells = await _attempt(self.scan_cells, "cells", notes, passes=passes) or cells
+            notes += cells.notes
+        if not points and not cells.cells:
+            raise NothingToSend("; ".join(notes), hint=_ANOTHER_WAY[method])
+        heard = access_points_to_json(points, send_ssid=self.options.send_ssid)
+        by: Mapping[LocationMethod, calls.LocationCall] = {
+            LocationMethod.WIFI: calls.LocateWifi(self.project, access_points=heard),
+            LocationMethod.CELL: calls.LocateCell(
+                self.project, cells=cells.cells, radio=cells.radio
+            ),
+            LocationMethod.GROUND_FIX: calls.GroundFix(
+                self.project, cells=cells.cells, access_points=heard, radio=cells.radio
+            ),
+        }
         complete = replace(
-            call,
+            by[method],
             do_reply=self.options.do_reply,
             high_confidence=self.options.high_confidence,
             fallback=self.options.fallback,
@@ -269,7 +240,10 @@ class Locator:
             notes.append(
                 f"the service is not told that this is {self.device_id}: no header holds it"
             )
-        return Fix(self.now(), method, position, cells, points, tuple(notes), tuple(sources))
+        sources = tuple(filter(None, (cells.source, wifi.source if points else "")))
+        return Fix(
+            self.now(), method, position, len(cells.cells), len(points), tuple(notes), sources
+        )
 
 
 async def _attempt(
