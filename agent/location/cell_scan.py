@@ -8,14 +8,13 @@ import msgspec
 
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
-from agent.location.cell_values import add_level, is_network
+from agent.location.cell_values import identity, is_network, level
 from agent.location.module import cells_to_json, is_module
 from at.commands.cells import (
     Cell,
     CellMeasurement,
     CellMeasurementNotice,
     MeasureCells,
-    Neighbor,
     StopMeasuringCells,
 )
 from at.commands.functional_mode import OFF_MODES, ReadFunctionalMode
@@ -220,7 +219,9 @@ def measurement_to_json(measurement: CellMeasurement) -> list[dict[str, object]]
     entries = [_cell(cell) for cell in known]
     if entries and measurement.neighbors:
         entries[0]["nmr"] = [
-            _neighbor(neighbor) for neighbor in measurement.neighbors if neighbor.earfcn in _EARFCN
+            level(one.earfcn, one.phys_cell_id, one.rsrp_dbm, one.rsrq_db, timeDiff=one.time_diff)
+            for one in measurement.neighbors
+            if one.earfcn in _EARFCN
         ]
     return entries
 
@@ -231,13 +232,8 @@ def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
         return []
     if int(monitor.cell_id, 16) > _NO_CELL or not is_network(monitor.plmn):
         return []
-    entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
-    add_level(entry, monitor.rsrp_dbm, None)
-    if monitor.earfcn is not None:
-        entry["earfcn"] = monitor.earfcn
-    if monitor.phys_cell_id is not None:
-        entry["pci"] = monitor.phys_cell_id
-    return [entry]
+    heard = level(monitor.earfcn, monitor.phys_cell_id, monitor.rsrp_dbm, None)
+    return [{**identity(monitor.plmn, monitor.cell_id, monitor.tac), **heard}]
 
 
 def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
@@ -246,28 +242,7 @@ def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
 
 
 def _cell(cell: Cell) -> dict[str, object]:
-    entry = _identity(cell.plmn, cell.cell_id, cell.tac)
-    if cell.earfcn in _EARFCN:
-        entry["earfcn"] = cell.earfcn
-    entry["pci"] = cell.phys_cell_id
-    add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
-    if cell.timing_advance in _TIMING_ADVANCE:
-        entry["adv"] = cell.timing_advance
-    return entry
-
-
-def _neighbor(neighbor: Neighbor) -> dict[str, object]:
-    entry: dict[str, object] = {"earfcn": neighbor.earfcn, "pci": neighbor.phys_cell_id}
-    add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
-    entry["timeDiff"] = neighbor.time_diff
-    return entry
-
-
-def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:
-    # MCC and MNC go out as numbers: the service does not tell "01" from "001".
-    return {
-        "mcc": int(plmn[:3]),
-        "mnc": int(plmn[3:]),
-        "eci": int(cell_id, 16),
-        "tac": int(tac, 16),
-    }
+    earfcn = cell.earfcn if cell.earfcn in _EARFCN else None
+    advance = cell.timing_advance if cell.timing_advance in _TIMING_ADVANCE else None
+    heard = level(earfcn, cell.phys_cell_id, cell.rsrp_dbm, cell.rsrq_db, adv=advance)
+    return {**identity(cell.plmn, cell.cell_id, cell.tac), **heard}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, NotFound
 from agent.location.access_points import AccessPoint
-from agent.location.cell_values import add_level, is_network
+from agent.location.cell_values import identity, is_network, level
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.commands.nrf93m1.cloud import (
@@ -68,22 +68,14 @@ def cells_to_json(cells: CellInformation) -> list[dict[str, object]]:
     serving = cells.serving
     if serving is None or not serving.identified or not is_network(serving.mcc):
         return []
-    entry: dict[str, object] = {
-        "mcc": int(serving.mcc),
-        "mnc": int(serving.mnc),
-        "eci": int(serving.cell_id, 16),
-        "tac": int(serving.tac, 16),
-        **_level(serving),
-    }
+    entry = {**identity(serving.mcc + serving.mnc, serving.cell_id, serving.tac), **_level(serving)}
     if cells.neighbors:
         entry["nmr"] = [_level(neighbor) for neighbor in cells.neighbors]
     return [entry]
 
 
 def _level(cell: CellLevel) -> dict[str, object]:
-    entry: dict[str, object] = {"earfcn": cell.earfcn, "pci": cell.phys_cell_id}
-    add_level(entry, cell.rsrp, cell.rsrq)
-    return entry
+    return level(cell.earfcn, cell.phys_cell_id, cell.rsrp, cell.rsrq)
 
 
 async def locate(modem: Modem, method: int) -> Position:

@@ -21,7 +21,7 @@ from agent.location.cell_scan import (
     scan_cells,
     serving_cell,
 )
-from agent.location.cell_values import add_level
+from agent.location.cell_values import level
 from at.commands.cells import read_measurement
 from at.commands.functional_mode import SetFunctionalMode
 from at.commands.signal import ReadMonitor
@@ -298,9 +298,7 @@ def test_what_the_service_would_refuse_is_left_out() -> None:
     (cell,) = measurement_to_json(read_measurement(line, 0))
     assert "earfcn" not in cell
     for rsrq_db, goes in ((-34.5, True), (-35.0, False), (3.5, True), (4.0, False)):
-        entry: dict[str, object] = {}
-        add_level(entry, None, rsrq_db)
-        assert ("rsrq" in entry) is goes
+        assert level(5, 7, None, rsrq_db).get("rsrq") == (rsrq_db if goes else None)
     assert cell["nmr"] == []
 
 
