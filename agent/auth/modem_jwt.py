@@ -69,10 +69,11 @@ class ModemJwt(DeviceToken):
     async def make(self) -> str:
         """Return a token that the modem made. Raises CredentialError, at.AtError."""
         made = await self._requested()
-        if not self._subject and self._configured_id and not _same_uuid(made, self._configured_id):
-            self._subject = self._configured_id
+        configured = self._configured_id
+        if not self._subject and configured and _issuer_uuid(made) != _uuid(configured):
+            self._subject = configured
             made = await self._requested()
-        if not self._subject and not _uuid(_issuer_uuid(made)):
+        if not self._subject and not _issuer_uuid(made):
             raise CredentialError(
                 "the modem's token names no device: neither `sub` nor a UUID in `iss`",
                 hint="`cellagent config set kit.device_id ID` names the device",
@@ -113,9 +114,9 @@ def check_claims(token: Jwt, *, now: float) -> None:
         )
 
 
-def _issuer_uuid(token: Jwt) -> str:
-    """Return what should be the device UUID in `iss` (`<chip>.<uuid>` or bare)."""
-    return str(token.claims.get("iss", "")).rpartition(".")[2]
+def _issuer_uuid(token: Jwt) -> UUID | None:
+    """Return the device UUID in `iss` (`<chip>.<uuid>` or bare), None for anything else."""
+    return _uuid(str(token.claims.get("iss", "")).rpartition(".")[2])
 
 
 def _uuid(text: str) -> UUID | None:
@@ -125,10 +126,6 @@ def _uuid(text: str) -> UUID | None:
     except ValueError:
         return None
     return found if str(found) == text.lower() else None
-
-
-def _same_uuid(token: Jwt, device_id: str) -> bool:
-    return _uuid(_issuer_uuid(token)) == _uuid(device_id)
 
 
 _KEY_NOT_FOUND = 513
