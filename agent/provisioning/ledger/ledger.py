@@ -180,7 +180,11 @@ class Ledger(StationClaims):
         """
         with self._change(uuid) as (execute, claim):
             self._note(execute, uuid, step, records.DONE, detail)
-            self._retire(execute, uuid, claim.security_tag, because)
+            execute(
+                "UPDATE keys SET retired_at = :at, retired_because = :because WHERE uuid = :uuid "
+                "AND retired_at IS NULL AND (security_tag = :tag OR security_tag IS NULL)",
+                {"at": self._time(), "because": because, "uuid": uuid, "tag": claim.security_tag},
+            )
             key = {
                 **dict.fromkeys(records.KEY_COLUMNS, ""),
                 "uuid": uuid,
@@ -307,13 +311,6 @@ class Ledger(StationClaims):
                 "run": run.id,
                 "uuid": run.uuid,
             },
-        )
-
-    def _retire(self, execute: Execute, uuid: str, tag: int | None, because: str) -> None:
-        execute(
-            "UPDATE keys SET retired_at = :at, retired_because = :because WHERE uuid = :uuid "
-            "AND retired_at IS NULL AND (security_tag = :tag OR security_tag IS NULL)",
-            {"at": self._time(), "because": because, "uuid": uuid, "tag": tag},
         )
 
     def _device_key(self, execute: Execute, uuid: str, claim: Claim) -> DeviceKey:

@@ -77,7 +77,11 @@ class StationRuns(LedgerReader):
     def _insert_run(self, execute: Execute, run: RunRecord) -> None:
         ours = replace(run, station=self.station)
         execute(_NEW_RUN, self._columns(asdict(ours)))
-        self._note_handover(execute, run)
+        if self.hands_over:
+            execute(
+                "INSERT INTO handovers (run, station) VALUES (:run, :station)",
+                {"run": run.id, "station": self.station},
+            )
 
     def _end_run(self, execute: Execute, run: RunRecord) -> None:
         names = "ended_at", "outcome", "step", "exit", "reason_code", "reason", "timings"
@@ -97,14 +101,6 @@ class StationRuns(LedgerReader):
             f"WHERE outcome = :unfinished AND {which}",
             {"interrupted": INTERRUPTED, "reason": _CUT_OFF, "unfinished": UNFINISHED, **values},
         )
-
-    def _note_handover(self, execute: Execute, run: RunRecord) -> None:
-        """Record with a run that it is to be given."""
-        if self.hands_over:
-            execute(
-                "INSERT INTO handovers (run, station) VALUES (:run, :station)",
-                {"run": run.id, "station": self.station},
-            )
 
     def _time(self) -> object:
         return self._database.time_in(self._now())

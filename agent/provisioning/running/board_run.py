@@ -117,7 +117,7 @@ class BoardRun:
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._stop()))
             raise
-        if failure := await self._restored():
+        if failure := await asyncio.shield(asyncio.ensure_future(self._restore_mode())):
             # Where that was the step that failed, it has failed once more: told once.
             first = "" if self._step is ProvisioningStep.RESTORE else outcome.reason
             outcome = replace(outcome, reason="; ".join(filter(None, [first, failure])))
@@ -129,9 +129,6 @@ class BoardRun:
             # The ledger itself is gone: what went wrong before that is the better reason.
             return self._failed(error) if outcome.ok else outcome
         return outcome
-
-    async def _restored(self) -> str:
-        return await asyncio.shield(asyncio.ensure_future(self._restore_mode()))
 
     async def _stop(self) -> None:
         """End a run that was stopped from outside: its mode is put back, and the record says so."""

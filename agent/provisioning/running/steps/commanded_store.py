@@ -22,7 +22,6 @@ from agent.provisioning.running.steps.provisioning_commands import (
     CreateProvisioningCommand,
     FetchProvisioningCommand,
     ListProvisioningCommands,
-    ProvisioningCommand,
 )
 from at.commands.credentials import CredentialType
 
@@ -91,7 +90,8 @@ class CommandedStore:
 
     async def _carried_out(self, command: dict[str, JSONValue]) -> dict[str, JSONValue]:
         """Return what the kit answered to a command. Raises WrongAnswer, DeadlineExceeded."""
-        listed = await self._waiting()
+        every = await self.client.send(ListProvisioningCommands(self.uuid))
+        listed = [one for one in every if one.status in PENDING]
         was_left, self._has_commanded = bool(listed) and not self._has_commanded, True
         waiting = next((one for one in listed if dict(one.request) == command), None)
         if waiting is None:
@@ -114,8 +114,3 @@ class CommandedStore:
                 + (f": {why})" if why else ")")
             )
         return answer
-
-    async def _waiting(self) -> Sequence[ProvisioningCommand]:
-        """Return the commands that wait for the kit."""
-        listed = await self.client.send(ListProvisioningCommands(self.uuid))
-        return [one for one in listed if one.status in PENDING]

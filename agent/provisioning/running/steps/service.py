@@ -67,24 +67,22 @@ class ServiceSteps(Struct, frozen=True):
         record = self.ledger.record
         key = key_fingerprint(record.public_key)
         registered = registration_name(registrar.method, record.device_id)
-        request_id = await self._finished_request(registrar, f"{registered} {key}")
+        detail, method = f"{registered} {key}", registrar.method.value
+        request_id = await self._finished_request(registrar, detail)
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
             self.ledger.update(request_id="")
-            await self._begin(registrar.method.value, f"{registered} {key}")
+            if self.goal.gives_key:
+                await self.ledger.begin_registration(detail, method)
+            else:
+                await self.ledger.begin(ProvisioningStep.REGISTER, detail)
             request_id = await self._submit(registrar)
         if self.goal.gives_key:
             self.ledger.finish_registration(
-                request_id, registrar.method.value, registered_key=key, registered_as=registered
+                request_id, method, registered_key=key, registered_as=registered
             )
         else:
             self.ledger.finish(ProvisioningStep.REGISTER, request_id, registered_as=registered)
-
-    async def _begin(self, method: str, detail: str) -> None:
-        if self.goal.gives_key:
-            await self.ledger.begin_registration(detail, method)
-        else:
-            await self.ledger.begin(ProvisioningStep.REGISTER, detail)
 
     async def _finished_request(self, registrar: Registrar, registration: str) -> str:
         """Return the id of the request of an interrupted run, once it has succeeded.
