@@ -83,13 +83,10 @@ class JobReporter:
         await self._report_result(result)
         return result
 
-    def close_withdrawn(self) -> JobResult | None:
-        """Close the open job that the cloud took back; None where there is none."""
-        opened = self.journal.open_job
-        if opened is None:
-            return None
+    def close_withdrawn(self) -> JobResult:
+        """Close the open job, which the cloud took back."""
         result = JobResult(
-            job_id=opened.job_id,
+            job_id=self.journal.job.job_id,
             status=jobs.JobStatus.CANCELLED,
             detail="the service took it back; nothing was installed",
             at=self.clock.now().isoformat(timespec="seconds"),
@@ -104,14 +101,12 @@ class JobReporter:
 
         A failure proves nothing: it may be a proxy's, or another server's in the cloud's place.
         """
-        opened = self.journal.open_job
         try:
             offered = await self.cloud.current()
         except AgentError:
             return
-        if offered is None or opened is None or offered.job_id != opened.job_id:
-            raise jobs.JobWithdrawn
-        if offered.status is jobs.JobStatus.CANCELLED:
+        ours = self.journal.job.job_id
+        if offered is None or offered.job_id != ours or offered.status is jobs.JobStatus.CANCELLED:
             raise jobs.JobWithdrawn
 
     async def _report_result(self, result: JobResult) -> None:
