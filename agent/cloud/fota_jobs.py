@@ -43,13 +43,11 @@ class FetchCurrentJob(_OfAKit, Call["dict[str, JSONValue] | None"]):
     accepts: ClassVar[frozenset[int]] = frozenset({404})
 
     device_id: str
-    firmware_type: str = ""
     to_refuse: bool = False
 
     def request(self) -> Request:
         """Return what to send."""
-        query = (("firmwareType", self.firmware_type),) if self.firmware_type else ()
-        return Request("GET", f"{_executions(self.device_id)}/current", query=query)
+        return Request("GET", f"{_executions(self.device_id)}/current")
 
     def parse(self, response: Response) -> dict[str, JSONValue] | None:
         """Return the execution as sent. A 404 says "no job", unless its code names the device.

@@ -14,7 +14,6 @@ def test_the_pending_job_is_asked_for_with_either_scheme() -> None:
     request = FETCH.request()
     assert (request.method, request.path) == ("GET", "/v1/fota-job-executions/kit%2F1/current")
     assert FETCH.schemes[:2] == (Scheme.API_KEY, Scheme.DEVICE_JWT)
-    assert FetchCurrentJob("k", "APP").request().query == (("firmwareType", "APP"),)
 
 
 @pytest.mark.contract("D9.2")
