@@ -132,13 +132,11 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         kind = FirmwareType(document.get("firmwareType"))
     except ValueError:
         raise MalformedJob("the release is for no type of firmware") from None
-    if is_by_kit(job_id):
-        return Job(job_id=job_id, kind=kind, host="", paths=(), size_bytes=0)
     return Job(
         job_id=job_id,
         kind=kind,
         host="",
-        paths=(_text(document, "url"),),
+        paths=() if is_by_kit(job_id) else (_text(document, "url"),),
         size_bytes=0,
         version=_text(document, "version"),
         md5=_text(document, "md5"),
