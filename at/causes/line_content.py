@@ -50,7 +50,8 @@ _NO_ERROR = re.compile(
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
     r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
-    r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*",
+    r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*"
+    r"|\bmodem_cellular\w*: event timeout\b",  # of Zephyr, whose next step is then due
     re.IGNORECASE,
 )
 _MEASURED = re.compile(
@@ -82,7 +83,7 @@ _ENDS = re.compile(
 """What ends a connection or has one that ends of itself, such as a call; else, what opens one."""
 _ENDED = re.compile(
     r"\+APP PDP: .*|\+QMTSTAT: .*|\+(?:QIURC|CIPCLOSE|IPCLOSE|SAPBR)\b.*|\+CGEV: .*DEACT.*"
-    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*",
+    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY",
     re.IGNORECASE,
 )
 
