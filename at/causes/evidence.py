@@ -78,6 +78,8 @@ class Evidence:
         self._before: dict[str, Fact] = {}
         self._names: set[str] = set()
         """Of the commands that were sent."""
+        self._refused: dict[str, str] = {}
+        """What refused commands were to set, by their names, until it is set after all."""
         self._card_errors = 0
         self._ending = False
         """Whether somebody asked for the end of a connection, and has opened none since."""
@@ -161,6 +163,8 @@ class Evidence:
         if values is not None:
             self._answered()
             self._set_all(name, values)
+            if body.replace(" ", "").startswith(self._refused.get(name, body)):
+                self._refused.pop(name, None)
             if name in _TELL_OF_OFF and not self._facts.is_on:
                 self._facts.note("off_seen", 1)
 
@@ -192,16 +196,18 @@ class Evidence:
                 self._facts.note("cme", known)  # of a credential it is 513 or the like, cut
         deletes = name == "%CMNG" and written.startswith("3")
         if name and not (deletes and error == _NOT_FOUND):  # it is deleted
+            changes = "?" not in mark or name not in _SETTINGS | _CONNECTION
             if word == "OK":
-                self._accept(name, written)
+                self._accept(name, written, changes=changes)
             else:
                 self._forget(name)
                 if name == "%CMNG" and written.startswith("0"):
                     self._unwritten.add(_slot(written))
                 if error == "ERROR":  # it says nothing without its command
                     self._facts.line, self._facts.number = self._sent_as
-                if "?" not in mark or name not in _SETTINGS | _CONNECTION:  # nothing was to change
+                if changes:
                     self._facts.note(f"{name}!", error)
+                    self._refused[name] = written
                 refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(word, error)}"
                 self._facts.note("command_refused", refused)
                 if name in _KEY_COMMANDS and written:
@@ -218,8 +224,8 @@ class Evidence:
         first = words.partition(" -")[0].rstrip()
         return known.get(words.upper(), known.get(first.upper(), words))
 
-    def _accept(self, name: str, written: str) -> None:
-        """Note that the modem took a command: what it set is as if it had been read."""
+    def _accept(self, name: str, written: str, *, changes: bool) -> None:
+        """Note that the modem took a command, which `changes` something or asks for a setting."""
         self._facts.pop("command_refused", None)
         if name in _KEY_COMMANDS:
             self._facts.pop("key_refused", None)
@@ -227,6 +233,10 @@ class Evidence:
             self._unwritten.discard(_slot(written))
             if self._unwritten:
                 return  # what was written is another credential
+        if changes:
+            self._refused.pop(name, None)
+        elif name in self._refused:
+            return  # it is still as it was before the refusal
         if name != "+CFUN" or written not in _TURN_OFF:  # that says nothing of turning it on
             self._facts.pop(f"{name}!", None)
         if name in _CARD_READS:
