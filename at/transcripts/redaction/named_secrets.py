@@ -72,6 +72,9 @@ _GIVEN = re.compile(
     r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
     r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
+    r"|\b(?:mysql|mariadb)[\w-]{0,16} [^\r\n]{0,80}?(?<=\s)-p(?=\S)"
+    r"|\bnetsh [^\r\n]{0,120}?\bkey(?:material)?=(?!clear\b)|\bkey content *: *"
+    r"|\b(?:user(?:name)?|login) ?/ ?pass(?:word)?[ :=]{1,3}[^\s/]+ ?/ ?"
     r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +"
     r"|(?:(?:>|\b(?:request|command):) |^(?=PASS +(?![-:])[^\s/]+\s*$))(?-i:PASS) +)"  # FTP's
     r"[^\s{-][^\s,;]*"
@@ -115,6 +118,7 @@ def _digits_hidden(pdu: re.Match[str]) -> str:
 
 _IN_WORDS = (
     *("pass", "pwd", "psk", "secret", "key", "token", "sig", "--pw", "auth plain"),
+    *("mysql", "mariadb"),
     *sorted(map(str.lower, _either(_ABROAD))),
 )
 _ROWS = (
