@@ -213,7 +213,7 @@ LEADS = (
     re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
-    re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
+    re.compile(r"(?:> ?)+(?=> |\[?\d{1,4}[-:/.]\d\d)"),  # of a mail that was quoted
     re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
     re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
     # Python's logging: the level, the name of the logger.
@@ -372,6 +372,16 @@ FOREIGN = (
     ),
     Foreign("binary data", re.compile(r"[^\x00-\x1f]*[\x00-\x06\x0e-\x1a\x1c-\x1f]")),
 )
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text whose line ends are spelt out."""
+    begin = 0
+    for end in spelt_ends(text):
+        if end.start() > begin:
+            return text[begin : end.start()]
+        begin = end.end()
+    return text[begin:]
 
 
 def spelt_ends(text: str) -> Iterator[re.Match[str]]:

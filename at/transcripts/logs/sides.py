@@ -26,6 +26,7 @@ def score_of(shape: Shape, heads: Iterable[Head]) -> tuple[int, bool]:
         side, text = by_rest(shape, by_mark, line)
         if side is Side.LOG:  # most lines by most shapes
             continue
+        text = shapes.first_line(text)
         is_command = COMMAND.match(text) is not None
         answers = is_answer(text)
         if side is Side.SENT:  # a command that firmware logs, too, is one

@@ -48,6 +48,9 @@ _SCREEN = 80
 _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$")
 """An answer with a name, or a command whose quote is open."""
 _BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
+_LEFT_OPEN = re.compile(r"(?:.*\s)?(?:-->|<--) '[^']{0,4096}")
+_QUOTED_BEGINS = re.compile(r"(?:-->|<--) '|^[> ]*<\w{3,7}> ")
+"""ModemManager's quote, which a mail breaks at a blank; and how its lines begin."""
 _GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
 _CUT = re.compile(
     r"(?P<begun>(?P<command>AT)?[+%#][A-Z].{0,500}?)"
@@ -141,9 +144,15 @@ def uncut(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines and their numbers; a command or an answer that a terminal broke is whole."""
+    """Yield the lines and their numbers; what a terminal or a mail broke is whole."""
     begun: tuple[int, str] | None = None
     for number, line in numbered:
+        if begun and _LEFT_OPEN.fullmatch(begun[1]) and not _QUOTED_BEGINS.search(line):
+            begun = begun[0], f"{begun[1]} {line.lstrip('> ')}"
+            if not _LEFT_OPEN.fullmatch(begun[1]):
+                yield begun
+                begun = None
+            continue
         if begun and (_GOES_ON.fullmatch(line) or _goes_on_within_quotes(begun[1], line)):
             begun = begun[0], begun[1] + line
             if len(line) == _SCREEN:
@@ -154,7 +163,7 @@ def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if begun:
             yield begun
             begun = None
-        if len(line) == _SCREEN and _BEGUN.match(line):
+        if (len(line) == _SCREEN and _BEGUN.match(line)) or _LEFT_OPEN.fullmatch(line):
             begun = number, line
         else:
             yield number, line

@@ -248,3 +248,37 @@ def test_an_answer_that_each_line_cuts_costs_no_more_than_its_length() -> None:
     tick = "x[00:00:01.000,000] <inf> app: tick\n"
     lines = read(f"AT\nOK\n+X: {tick}{tick * 2000}")
     assert max(len(text) for _, text in lines) < 600
+
+
+@pytest.mark.parametrize("quote", ["", ">> "])
+def test_what_a_mail_breaks_of_modemmanagers_log_is_whole(quote: str) -> None:
+    log = (
+        "<debug> [1700000313.155742] [modem0/ttyUSB1/at] --> 'AT+CCLK?<CR>'\n"
+        "<debug> [1700000313.168020] [modem0/ttyUSB1/at] <-- '<CR><LF>+CCLK:\n"
+        '"26/12/27,21:08:32+04"<CR><LF><CR><LF>OK<CR><LF>\'\n'
+        "<debug> [1700000313.168825] [modem0/ttyUSB1/at] device open count is 1\n(close)\n"
+        "<debug> [1700000314.155742] [modem0/ttyUSB1/at] --> 'ATI<CR>'\n"
+        "<debug> [1700000314.168020] [modem0/ttyUSB1/at] <-- '<CR><LF>an end that\n"
+        "<debug> [1700000315.155742] [modem0/ttyUSB1/at] --> 'AT<CR>'\n"
+    )
+    log = "".join(quote + line for line in log.splitlines(keepends=True))
+    assert [(side, text) for side, text in read(log) if side is not Side.LOG] == [
+        (Side.SENT, "AT+CCLK?"),
+        (Side.RECEIVED, '+CCLK: "26/12/27,21:08:32+04"'),
+        (Side.RECEIVED, "OK"),
+        (Side.SENT, "ATI"),
+        (Side.SENT, "AT"),
+    ]
+
+
+def test_a_quote_of_modemmanager_says_more_than_the_mark_before_it() -> None:
+    log = ">> AT\n>> (ttyUSB3): --> 'AT<LF><CR>'\n>> (ttyUSB3): <-- '<CR><LF>ERROR<CR><LF>'\n"
+    said = [(side, text) for side, text in read(log) if side is not Side.LOG]
+    assert said == [(Side.SENT, "AT"), (Side.RECEIVED, "ERROR")]
+
+
+def test_a_mail_that_quotes_a_log_with_times_adds_nothing_to_it() -> None:
+    assert read("> 10:00:01.250 TX: AT\n> 10:00:01.500 RX: OK\n") == [
+        (Side.SENT, "AT"),
+        (Side.RECEIVED, "OK"),
+    ]
