@@ -51,6 +51,7 @@ _NO_ERROR = re.compile(
     r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
     r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*"
+    r"|\bpin not connected\b"  # of ubxlib, which tells what it was given
     r"|\bmodem_cellular\w*: event timeout\b",  # of Zephyr, whose next step is then due
     re.IGNORECASE,
 )
