@@ -157,14 +157,10 @@ def _device_to_change(context: Context) -> Device:
     return device
 
 
-def _merge_state(
-    cloud: Cloud, device: Device, change: Mapping[str, dict[str, JSONValue] | None]
-) -> None:
-    state = device.fields.state
+def _merge_state(cloud: Cloud, device: Device, change: Mapping[str, JSONValue]) -> None:
     now = int(cloud.clock.time())
-    for part, content in change.items():
-        state[part] = merge(state.get(part), content or {})
-        state["metadata"] = merge(state.get("metadata"), {part: timestamps(content or {}, now)})
+    state = device.fields.state = merge(device.fields.state, change)
+    state["metadata"] = merge(state.get("metadata"), timestamps(change, now))
     version = state.get("version")
     state["version"] = version + 1 if isinstance(version, int) else 1
     supports = state.get("reported")

@@ -43,6 +43,11 @@ async def test_a_state_is_merged_deeply_and_null_takes_a_key_away(api: Api) -> N
     assert times["d"]["e"].keys() == times["c"].keys() == {"timestamp"}
     assert await patch({"reported": {"device": {"serviceInfo": {"fota_v2": ["APP"]}}}}) == 202
     assert (await api.get(path))["firmware"]["supports"] == ["APP"]
+    assert await patch({"desired": None, "reported": {}}) == 202
+    state = (await api.get(path))["state"]
+    assert "desired" not in state
+    assert "desired" not in state["metadata"]
+    assert state["reported"]["a"] == {"c": 2, "d": {"e": 3}}
     for wrong in ({}, [], {"state": {}}, {"reported": 3}, {"reported": {}, "x": {}}):
         assert await patch(wrong) == 422, wrong
     deep: dict = {}
