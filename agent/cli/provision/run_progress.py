@@ -99,6 +99,7 @@ class BenchView:
 
     def __exit__(self, *_error: object) -> None:
         if self._live is not None:
+            sys.stderr.flush()
             self._over = True  # what stays on the screen may be longer than it
             self._live.stop()
             sys.stderr = self._terminal
@@ -242,13 +243,19 @@ class _AboveTheTable:
         return getattr(self._terminal, name)
 
     def write(self, text: str) -> int:
-        """Show the lines that end in a text; what is begun waits for its end."""
+        """Show the lines that end in a text; what is begun waits for its end, or for `flush`."""
         from rich.segment import Segment, Segments
 
         lines, end, self._begun = (self._begun + text).rpartition("\n")
         if end:
             self._console.print(Segments([Segment(lines + end)]), crop=False)
         return len(text)
+
+    def flush(self) -> None:
+        """Show also what is begun, as a line: a question, or a last word, may have no line end."""
+        if self._begun:
+            self.write("\n")
+        self._terminal.flush()
 
 
 class _OncePerRun(logging.Filter):

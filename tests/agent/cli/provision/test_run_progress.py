@@ -127,8 +127,12 @@ def test_a_command_above_the_table_is_broken_by_the_terminal_alone(
         note(f"try: {command} allows it")
         sys.stderr.write("half")
         sys.stderr.write(" a line\n")
+        sys.stderr.write("which? ")
+        sys.stderr.flush()
+        assert "which? \n" in terminal.getvalue()
+        sys.stderr.write("the last word")
     assert sys.stderr is terminal
     shown = terminal.getvalue()
     assert f"{command}\n" in shown
     assert "half a line\n" in shown
-    assert "A1" in shown[shown.index("half a line") :], "the table stands below"
+    assert "A1" in shown[shown.index("the last word\n") :], "the table stands below"
