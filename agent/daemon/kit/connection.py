@@ -280,13 +280,17 @@ class KitConnection:
         self._credentials.expect_loss()
         self._keeper.restarted(time.monotonic(), is_boot=not self.link.expects_restart)
         self._look_again.set()
+        fault = self.console.take_fault()
         with self.link.concern.changing() as status:
             status.restarts = self._restarts.count
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.
         if self.link.modem is not None and not self.link.expects_restart:
             busy_with = self.link.concern.status.busy_with
             during = f" ({busy_with})" if busy_with else ""
-            self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
+            before = f", after a fault: {fault}" if fault else ""
+            self.link.concern.publish(
+                AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}{before}"
+            )
 
     def _on_console_open(self) -> None:
         if self.link.modem is None:  # else the kit that prints there is known

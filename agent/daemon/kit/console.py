@@ -166,6 +166,20 @@ class KitConsole:
         self._store_events = store_events
         self._keep_dump = keep_dump
         self._way = StoreThenShow([self._store])
+        self._fault_is_taken = True
+
+    def take_fault(self) -> str:
+        """Return what the kit reported of a crash, with its time; "" where that was taken before.
+
+        It is all that there is of a crash whose dump is not printed.
+        """
+        crash = self.concern.status.crash
+        if crash is None or self._fault_is_taken:
+            return ""
+        self._fault_is_taken = True
+        frame = f" at {crash.frame}" if crash.frame else ""
+        thread = f" in thread {crash.thread}" if crash.thread else ""
+        return f"{crash.what}{frame}{thread} ({crash.at:%H:%M:%SZ})"
 
     # --- the AT port
 
@@ -223,7 +237,7 @@ class KitConsole:
             while (data := await receiver.next()) is not None:
                 items = reader.receive(data)
                 self._dump_progress(reader.dump_bytes, self.held_port)
-                await self._handle_own(items)
+                await self.handle(items, is_own=True)
         finally:
             self.write = None
             await transport.close()
@@ -235,13 +249,7 @@ class KitConsole:
         if self.concern.phase is Phase.OFF:
             return
         reader = ConsoleReader(counts=self._counts)
-        await self._handle_own([*reader.receive(data), *reader.finish()])
-
-    async def _handle_own(self, items: Sequence[ConsoleItem]) -> None:
-        for item in items:
-            if isinstance(item, Reboot):
-                self.on_restart(item.line)
-        await self.handle(items)
+        await self.handle([*reader.receive(data), *reader.finish()], is_own=True)
 
     # --- both ports
 
@@ -249,11 +257,20 @@ class KitConsole:
         port.set_dump_bytes(dump_bytes)
         self.watchers.publish_dump_bytes(dump_bytes)
 
-    async def handle(self, items: Sequence[ConsoleItem], *, publish_plain: bool = True) -> None:
+    async def handle(
+        self, items: Sequence[ConsoleItem], *, publish_plain: bool = True, is_own: bool = False
+    ) -> None:
         """Store what is to be delivered; return once it is on disk, or waits for room there.
 
-        Watchers get lines without a log level only if `publish_plain`.
+        Watchers get lines without a log level only if `publish_plain`. `is_own`: the items come
+        from another port than the modem's, whose link knows of no restart that they announce.
         """
+        for item in items:
+            match item:
+                case FaultText():
+                    self._note_fault(item)
+                case Reboot(line=line) if is_own:
+                    self.on_restart(line)
         await self._way.handle(items, partial(self._show, publish_plain))
 
     async def _store(self, items: Sequence[ConsoleItem]) -> None:
@@ -297,8 +314,17 @@ class KitConsole:
             error if full else AgentError(f"not kept: {error}", hint=error.hint)
         )
 
+    def _note_fault(self, line: FaultText) -> None:
+        """Show a line of a crash's report in the status; count and log its crash, once."""
+        with self.concern.changing() as status:
+            status.crash = _crash_so_far(line, status.crash)
+            status.faults += line.first
+        if line.first:
+            self._fault_is_taken = False
+            self.concern.log(logging.INFO, f"the kit reports a fault: {line.what}")
+
     def _count(self, item: ConsoleItem) -> None:
-        """Count an item in the status, each crash and each start once; log a crash."""
+        """Count an item in the status, each dump and each start once; log a dump."""
         with self.concern.changing() as status:
             match item:
                 case ChunkLine():
@@ -312,11 +338,6 @@ class KitConsole:
                     text = f"the kit crashed: a core dump, {item.dump.status.value}"
                     self.concern.log(logging.WARNING, text)
                     status.crash = _crash_with_dump(item, status.crash)
-                case FaultText(first=first):
-                    status.crash = _crash_so_far(item, status.crash)
-                    status.faults += first
-                    if first:
-                        self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
                 case Reboot(is_bootloader=False):
                     status.reboots += 1
 

@@ -182,6 +182,22 @@ async def test_what_the_kit_says_of_its_restart_is_one_event(tmp_path: Path, lin
         await agent.stop()
 
 
+async def test_what_the_kit_printed_of_a_crash_goes_with_the_event_of_its_restart(tmp_path: Path):
+    async with (
+        cloud_on(tmp_path) as cloud,
+        kit_to_crash(tmp_path) as kit,
+        agent_on(environment(tmp_path, cloud)) as agent,
+    ):
+        await agent.until("kit", "link", "well")
+        kit.have(lambda: kit.modem.kit.notify("***** MPU FAULT *****"))
+        await agent.until_status(lambda status: concern_of(status, "kit", "console").get("faults"))
+        kit.have(lambda: kit.modem.kit.notify("*** Booting nRF Connect SDK v3.1.1 ***"))
+        await until_told(agent, modem_reset=1)
+        (reset,) = await listed(cloud)
+        assert ", after a fault: mpu fault (" in reset["user_info"]["detail"]
+        await agent.stop()
+
+
 async def offered(standin: Any, folder: Path, version: str = "2.0.1") -> str:
     image = signed_image(folder, version, body=bytes(range(256)) * 40).read_bytes()
     return await offer_update(standin, image, f"v{version}")

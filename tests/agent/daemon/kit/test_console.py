@@ -143,6 +143,26 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(
     assert concern.status.reboots == 1
 
 
+async def test_what_a_kit_printed_of_a_fault_is_taken_with_the_restart_behind_it_once(
+    outbox: OutboxOnFullDisk,
+):
+    taken = []
+    concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None)
+    console.on_restart = lambda _line: taken.append(console.take_fault())
+    crash = (
+        b"***** USAGE FAULT *****\r\n"
+        b"Faulting instruction address (r15/pc): 0x0002c5f4\r\n"
+        b"Current thread: 0x200016f8 (main)\r\n"
+    )
+    start = b"*** Booting nRF Connect SDK v3.1.1 ***\r\n"
+    for data in (start, crash + start, start):
+        await console.handle(ConsoleReader().receive(data), is_own=True)
+    before, fault, after = taken
+    assert (before, after) == ("", "")
+    assert fault.startswith("usage fault at 0x0002c5f4 in thread main (")
+
+
 async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
 ):
