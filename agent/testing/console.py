@@ -25,15 +25,11 @@ class Console:
         self._transport, self._thread = transport, thread
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._more = threading.Condition()
-        self._text = ""
+        self.text = ""
+        """All that was printed since the test began, line ends as they came."""
         self._read = 0
         self._lost: str | None = None
         thread.call(transport.open(self))
-
-    @property
-    def text(self) -> str:
-        """All that was printed since the test began, line ends as they came."""
-        return self._text
 
     def expect(self, pattern: str, timeout_s: float = 10.0) -> re.Match[str]:
         """Wait until `pattern` is printed behind what was expected before; return its match.
@@ -44,7 +40,7 @@ class Console:
         searched = re.compile(pattern, re.MULTILINE)
         give_up_at = time.monotonic() + timeout_s
         with self._more:
-            while (match := searched.search(self._text, self._read)) is None:
+            while (match := searched.search(self.text, self._read)) is None:
                 left_s = give_up_at - time.monotonic()
                 if self._lost is not None or not self._more.wait(max(left_s, 0.0)):
                     raise self._not_printed(pattern, timeout_s)
@@ -65,7 +61,7 @@ class Console:
 
     def _not_printed(self, pattern: str, timeout_s: float) -> NotPrinted:
         why = f"in {timeout_s:g} s" if self._lost is None else f"before the console {self._lost}"
-        unread = self._text[self._read :].splitlines()[-_SHOWN_LINES:]
+        unread = self.text[self._read :].splitlines()[-_SHOWN_LINES:]
         shown = "\n".join(f"    {line}" for line in unread) or "    (nothing)"
         return NotPrinted(f"{pattern!r} was not printed {why}; what was, since the last:\n{shown}")
 
@@ -83,6 +79,6 @@ class Console:
 
     def _wake(self, text: str, lost: str | None = None) -> None:
         with self._more:
-            self._text += text
+            self.text += text
             self._lost = self._lost or lost
             self._more.notify_all()

@@ -395,7 +395,8 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     elif not isinstance(error, NotPrinted) and error.hint:
         shown.add_note(f"try: {error.hint}")
     if frames is None:  # it happened in a fixture of ours, or after the test
-        shown = pytest.fail.Exception("\n".join([str(shown), *_notes(shown)]), pytrace=False)
+        notes = getattr(shown, "__notes__", [])
+        shown = pytest.fail.Exception("\n".join([str(shown), *notes]), pytrace=False)
     call.excinfo = pytest.ExceptionInfo.from_exception(
         shown.with_traceback(frames or error.__traceback__)
     )
@@ -409,7 +410,3 @@ def _way_out(item: pytest.Item) -> str:
     file = os.path.relpath(item.path, item.config.invocation_params.dir)
     test = f"{file}::{item.nodeid.partition('::')[2]}"
     return f"to record it anew: pytest {shlex.quote(test)} --cellagent-record=all"
-
-
-def _notes(error: BaseException) -> list[str]:
-    return getattr(error, "__notes__", [])
