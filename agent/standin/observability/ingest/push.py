@@ -24,7 +24,7 @@ from agent.standin.observability.ingest.messages import add_message, reassembler
 from agent.standin.observability.ingest.records import PushedEvent, add_coredump, add_event
 from agent.standin.observability.operations import RequestContext, declare
 from agent.standin.observability.project import SLUG
-from agent.standin.observability.rate_limits import limits
+from agent.standin.observability.rate_limits import count_request
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.tables import TASKS, Task
 from agent.standin.principal import CredentialKind
@@ -78,7 +78,7 @@ def store_coredump(context: RequestContext, data: bytes, serial: str | None) -> 
     project = context.project
     if not data:
         raise invalid("the core dump is empty")
-    count = partial(limits(context.cloud).count, project, "coredumps")
+    count = partial(count_request, project, "coredumps")
     try:
         add_coredump(project, data, serial, count=count)
     except BadCoredump as error:
@@ -114,7 +114,7 @@ async def _push_events(context: RequestContext) -> Response:
     body = context.body
     events = msgspec.convert(body if isinstance(body, list) else [body], list[PushedEvent])
     serials = dict.fromkeys(event.device_serial for event in events)
-    limits(context.cloud).count(context.project, "events", *serials)
+    count_request(context.project, "events", *serials)
     for event in events:
         captured = event.captured_date
         add_event(context.project, event, parse_datetime(captured) if captured else None)
@@ -139,7 +139,7 @@ async def _push_chunks(context: RequestContext) -> Response:
     if any(len(chunk) > MAX_CHUNK for chunk in chunks):
         raise ObservabilityRefused(413, f"a chunk is {MAX_CHUNK} bytes at most")
     serial = context.path["device_serial"]
-    limits(context.cloud).count(project, "chunks", serial)
+    count_request(project, "chunks", serial)
     reassembler = reassembler_of(context.cloud)
     for chunk in chunks:
         received = reassembler.receive(project, serial, chunk)

@@ -11,7 +11,7 @@ from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability import project as projects
 from agent.standin.observability.access import Access
 from agent.standin.observability.operations import RequestContext, declare
-from agent.standin.observability.rate_limits import limits
+from agent.standin.observability.rate_limits import count_request
 from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import item_schema
@@ -72,7 +72,7 @@ def _newest(context: RequestContext) -> tables.Release | None:
     serial, hardware, kind = (
         query[name] for name in ("device_serial", "hardware_version", "software_type")
     )
-    limits(context.cloud).count(project, "releases", serial)
+    count_request(project, "releases", serial)
     _require_known(project, hardware, kind)
     device = project.device(serial, hardware)
     current = query.get("current_version")
