@@ -35,11 +35,6 @@ def require_not_deployed(project: Project, release: tables.Release) -> None:
         raise conflict(f"release {release.version} is deployed")
 
 
-def remove_release(project: Project, release: tables.Release) -> None:
-    """Remove a release."""
-    project.table(tables.RELEASES).delete(release.version)
-
-
 def create_cohort(context: RequestContext) -> tables.Cohort:
     """Create a cohort."""
     slug = context.body["slug"]
@@ -75,11 +70,6 @@ def create_device(context: RequestContext) -> tables.ObservedDevice:
     device = project.device(serial, context.body["hardware_version"])
     project.table(tables.DEVICES).put(serial, set_given(context, device))
     return device
-
-
-def remove_device(project: Project, device: tables.ObservedDevice) -> None:
-    """Remove a device; the data that it sent remains."""
-    project.table(tables.DEVICES).delete(device.device_serial)
 
 
 def create_deployment(context: RequestContext) -> tables.Deployment:

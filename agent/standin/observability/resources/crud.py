@@ -163,21 +163,12 @@ def _remove_many(resource: ResourceKind[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _put_device_in_cohort() -> ServedOperation:
-    async def handler(context: RequestContext) -> Response:
-        project, slug = context.project, context.path["cohort_slug"]
-        find(project, resource_table.COHORTS, slug)
-        device = find(project, resource_table.DEVICES, context.path["device_serial"])
-        changes.put_device_in_cohort(project, device, slug)
-        return JSON({"data": resource_table.DEVICES.to_json(project, device)})
-
-    return declare(
-        f"PUT {PROJECT_PATH}/cohorts/{{cohort_slug}}/devices/{{device_serial}}",
-        "PutDeviceInCohort", "Create or change the relation of a device to its cohort", handler,
-        tag="cohorts", role=Role.PROJECT_MANAGER,
-        parameters=(_key(resource_table.COHORTS), _key(resource_table.DEVICES)),
-        answers={200: lists.item_schema(schemas.DEVICE)},
-    )  # fmt: skip
+async def _put_device_in_cohort(context: RequestContext) -> Response:
+    project, slug = context.project, context.path["cohort_slug"]
+    find(project, resource_table.COHORTS, slug)
+    device = find(project, resource_table.DEVICES, context.path["device_serial"])
+    changes.put_device_in_cohort(project, device, slug)
+    return JSON({"data": resource_table.DEVICES.to_json(project, device)})
 
 
 def _many(resource: ResourceKind[R]) -> str:
@@ -203,5 +194,11 @@ def _offered(resource: ResourceKind[R]) -> list[ServedOperation]:
 
 OPERATIONS = (
     *(served for resource in resource_table.RESOURCES for served in _offered(resource)),
-    _put_device_in_cohort(),
-)
+    declare(
+        f"PUT {PROJECT_PATH}/cohorts/{{cohort_slug}}/devices/{{device_serial}}",
+        "PutDeviceInCohort", "Create or change the relation of a device to its cohort",
+        _put_device_in_cohort, tag="cohorts", role=Role.PROJECT_MANAGER,
+        parameters=(_key(resource_table.COHORTS), _key(resource_table.DEVICES)),
+        answers={200: lists.item_schema(schemas.DEVICE)},
+    ),
+)  # fmt: skip

@@ -122,7 +122,7 @@ RELEASES = ResourceKind(
         **_RELEASE_FIELDS,
     ),
     change_body=body_schema(**_RELEASE_FIELDS),
-    remove=changes.remove_release,
+    remove=lambda project, release: project.table(tables.RELEASES).delete(release.version),
     require_removable=changes.require_not_deployed,
     remove_many=True,
 )
@@ -161,7 +161,8 @@ DEVICES = ResourceKind(
     ),
     before_change=changes.require_known,
     change_body=body_schema(**_DEVICE_FIELDS),
-    remove=changes.remove_device,
+    # What it sent remains.
+    remove=lambda project, one: project.table(tables.DEVICES).delete(one.device_serial),
     remove_many=True,
 )
 DEPLOYMENTS = ResourceKind(
