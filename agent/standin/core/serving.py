@@ -124,11 +124,6 @@ class CheckedRequest:
         """The body as JSON, whatever type it came as. Raises as `body` does."""
         return self._served.read_body(self.raw, JSON_TYPE)
 
-    @property
-    def base_url(self) -> str:
-        """The address that the request was sent to, with a slash at the end."""
-        return str(self._request.base_url)
-
     def url_with(self, **parameters: object) -> str:
         """Return the URL of the request with these parameters added to its query."""
         return str(self._request.url.include_query_params(**parameters))

@@ -120,19 +120,18 @@ def has_expired(cloud: Cloud, upload: Upload) -> bool:
     return cloud.clock.time() > upload.created + UPLOAD_LIFE_S
 
 
-def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str) -> str:
+def signed_url(cloud: Cloud, blob: str, filename: str) -> str:
     """Return a URL that downloads a stored file, valid for six hours."""
-    base = base_url or cloud.urls.get("files", "")
     expires = int(cloud.clock.time()) + DOWNLOAD_LIFE_S
     signature = _sign(cloud, blob, expires)
     name = quote(filename, safe="") or "file"
-    return f"{base}{_STORAGE}/files/{blob}/{name}?expires={expires}&signature={signature}"
+    place = f"{cloud.urls['files']}{_STORAGE}/files/{blob}/{name}"
+    return f"{place}?expires={expires}&signature={signature}"
 
 
-def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None) -> str:
-    """Return the URL that receives the bytes of a prepared upload, or one part of them."""
-    base = cloud.urls.get("files") or base_url.rstrip("/")
-    return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
+def upload_url(cloud: Cloud, secret: str) -> str:
+    """Return the URL that receives the bytes of a prepared upload; that of a part is below it."""
+    return f"{cloud.urls['files']}{_STORAGE}/uploads/{secret}"
 
 
 def find_upload(cloud: Cloud, secret: str) -> Upload:

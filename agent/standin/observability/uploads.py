@@ -87,8 +87,7 @@ def _coredump(commit: Handler) -> ServedOperation:
 
 async def _prepare(context: RequestContext) -> Response:
     secret, token = _new_upload(context, parts=0)
-    base = context.base_url
-    url = file_storage.upload_url(context.cloud, secret, base)
+    url = file_storage.upload_url(context.cloud, secret)
     return JSON({"data": {"upload_url": url, "token": token}})
 
 
@@ -97,10 +96,8 @@ async def _prepare_parts(context: RequestContext) -> Response:
         file_storage.MAX_PARTS, max(1, math.ceil(context.body["size"] / file_storage.PART_BYTES))
     )
     secret, token = _new_upload(context, parts=count)
-    base = context.base_url
-    cloud = context.cloud
-    urls = [file_storage.upload_url(cloud, secret, base, part) for part in range(1, count + 1)]
-    whole = file_storage.upload_url(cloud, secret, base)
+    whole = file_storage.upload_url(context.cloud, secret)
+    urls = [f"{whole}/{part}" for part in range(1, count + 1)]
     return JSON({"data": {"part_urls": urls, "complete_upload_url": whole, "token": token}})
 
 

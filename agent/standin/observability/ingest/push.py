@@ -55,8 +55,7 @@ def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
     if len(tasks) >= MAX_TASKS:
         tasks.delete(next(iter(tasks)))
     tasks.put(number, Task(status=status, project=context.project.path))
-    base = cloud.urls.get("api") or context.base_url.rstrip("/")
-    return JSON({}, 202, headers={"Location": f"{base}/api/v0/queue/{number}"})
+    return JSON({}, 202, headers={"Location": f"{cloud.urls['api']}/api/v0/queue/{number}"})
 
 
 async def push_coredump(context: RequestContext) -> Response:

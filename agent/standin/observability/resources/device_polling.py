@@ -42,7 +42,7 @@ async def _release(context: RequestContext) -> Response:
         return _up_to_date()
     # The artifact of this device comes first: small devices look no further.
     artifacts = sorted(newest.artifacts, key=lambda one: not _is_for(context, one))
-    return JSON(serializers.release(context.project, newest, _files_url(context), artifacts))
+    return JSON(serializers.release(context.project, newest, artifacts))
 
 
 async def _url(context: RequestContext) -> Response:
@@ -50,15 +50,8 @@ async def _url(context: RequestContext) -> Response:
     if newest is None:
         return _up_to_date()
     artifact = next(one for one in newest.artifacts if _is_for(context, one))
-    return PlainTextResponse(
-        file_storage.signed_url(
-            context.cloud, artifact.blob, artifact.filename, _files_url(context)
-        )
-    )
-
-
-def _files_url(context: RequestContext) -> str:
-    return context.cloud.urls.get("files", context.base_url.rstrip("/"))
+    url = file_storage.signed_url(context.cloud, artifact.blob, artifact.filename)
+    return PlainTextResponse(url)
 
 
 def _is_for(context: RequestContext, artifact: tables.Artifact) -> bool:

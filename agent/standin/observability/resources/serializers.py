@@ -60,10 +60,7 @@ def project(scope: Project) -> JSONObject:
 
 
 def release(
-    scope: Project,
-    record: tables.Release,
-    base_url: str = "",
-    artifacts: Sequence[tables.Artifact] | None = None,
+    scope: Project, record: tables.Release, artifacts: Sequence[tables.Artifact] | None = None
 ) -> JSONObject:
     """Return a release as JSON with its artifacts; their signed URLs are valid for six hours.
 
@@ -74,12 +71,12 @@ def release(
         schemas.RELEASE,
         record,
         count_devices=sum(one.last_seen_release == record.version for one in devices),
-        artifacts=[_artifact(scope, one, base_url) for one in artifacts or record.artifacts],
+        artifacts=[_artifact(scope, one) for one in artifacts or record.artifacts],
     )
 
 
-def _artifact(scope: Project, record: tables.Artifact, base_url: str) -> JSONObject:
-    url = file_storage.signed_url(scope.cloud, record.blob, record.filename, base_url)
+def _artifact(scope: Project, record: tables.Artifact) -> JSONObject:
+    url = file_storage.signed_url(scope.cloud, record.blob, record.filename)
     made = timestamp(record.created)
     return {**shown(schemas.ARTIFACT, record, url=url, updated_date=made), **record.more}
 
