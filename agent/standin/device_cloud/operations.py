@@ -19,6 +19,7 @@ from agent.standin.core.serving import JSON_TYPE, CheckedOperation, CheckedReque
 from agent.standin.device_cloud import paging, refusals
 from agent.standin.device_cloud.access import USER, AcceptedSchemes, authenticate
 from agent.standin.device_cloud.seed import GENERIC
+from agent.standin.device_cloud.shapes import ID
 from agent.standin.principal import Principal
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud
 
@@ -223,11 +224,10 @@ def declare(
 
 
 def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
-    schema: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
     # A seeded value is no example of what to delete.
     if name in seeded and method != "DELETE":
-        schema["examples"] = [seeded[name]]
-    return in_path(name, schema)
+        return in_path(name, {**ID, "examples": [seeded[name]]})
+    return in_path(name, ID)
 
 
 def _links(name: str) -> tuple[Link, ...]:

@@ -4,6 +4,8 @@ import msgspec
 
 from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 
+ID: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
+"""Of a device: any text may be one (clause D2.2); a control character is none."""
 TEXTS: Schema = {"type": "array", "items": TEXT}
 FLAG: Schema = {"anyOf": [{"type": "boolean"}, {"type": "integer", "enum": [0, 1]}]}
 _PAGE: Schema = {"total": NUMBER, "pageNextToken": TEXT}

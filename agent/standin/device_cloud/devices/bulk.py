@@ -15,13 +15,13 @@ from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import credentials
 from agent.standin.device_cloud.devices.attestation import attested_device
-from agent.standin.device_cloud.devices.registry import SUB_TYPE, TAGS, is_device_id, registry
+from agent.standin.device_cloud.devices.registry import SUB_TYPE, TAGS, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-from agent.standin.device_cloud.shapes import list_of, resource
+from agent.standin.device_cloud.shapes import ID, list_of, resource
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
 
@@ -184,7 +184,7 @@ def _process(cloud: Cloud, row: BulkRequest) -> list[str]:
     errors = []
     for number, fields in enumerate(credentials.parse_rows(row.text)):
         try:
-            if not is_device_id(fields[0]):
+            if check(fields[0], ID):
                 raise credentials.BadKey(f"{fields[0][:40]!r} is no device id")
             _ROWS[row.endpoint](cloud, row.team, *fields)
         except credentials.BadKey as error:

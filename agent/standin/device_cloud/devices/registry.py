@@ -4,7 +4,6 @@ A fleet device is generated from its number until something changes it: a hundre
 take no memory, and do not slow a fetch.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -23,8 +22,6 @@ TAGS: Schema = {"type": "array", "items": _TAG}
 SUB_TYPE: Schema = {"type": "string", "pattern": "^[a-zA-Z0-9_.,@/:#-]{0,799}$"}
 _CREATED_AT_S = 1_735_787_045.678
 """When the fleet was made: 2025-01-02T03:04:05.678Z."""
-# Any text may be an id (clause D2.2); a control character is none.
-_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
 class Registry:
@@ -194,11 +191,6 @@ def _state_resource(state: Mapping[str, JSONValue], *, metadata: bool) -> dict[s
     if delta:
         resource["delta"] = delta
     return resource
-
-
-def is_device_id(text: str) -> bool:
-    """Return whether a text may be a device id: 1 to 128 characters, no control characters."""
-    return _ID.fullmatch(text) is not None
 
 
 def merge(old: JSONValue, change: Mapping[str, JSONValue]) -> dict[str, JSONValue]:

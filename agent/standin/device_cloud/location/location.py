@@ -21,7 +21,7 @@ from agent.standin.device_cloud.operations import Context, DeviceCloudOperation,
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
-from agent.standin.device_cloud.shapes import FLAG, list_of, resource
+from agent.standin.device_cloud.shapes import FLAG, ID, list_of, resource
 from agent.standin.device_cloud.tables import FIXES, StoredFix
 from agent.standin.principal import CredentialKind
 
@@ -208,7 +208,7 @@ _CELL: dict[str, Schema] = {
 _DEVICE = Parameter(
     name="x-custom-device-id",
     where="header",
-    schema={"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"},
+    schema=ID,
     description="The device in whose name a proxy asks: its history gets the position.",
 )
 _COMMON = (*in_query(doReply=FLAG, hiConf=FLAG), _DEVICE)
