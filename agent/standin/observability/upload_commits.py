@@ -182,6 +182,7 @@ def gnu_build_id(data: bytes) -> str | None:
 class CommittedFile:
     """The file of an upload that was committed; `blob` is the name of its stored bytes."""
 
+    kind: str
     name: str
     md5: str
     blob: str
@@ -192,7 +193,7 @@ _ARTIFACT_FIELDS = ("extra_info", "firmware_type", "component_version", "compone
 """Optional fields of the commit that become fields of the artifact."""
 
 
-def commit_release(context: RequestContext, _kind: UploadKind, file: CommittedFile) -> Response:
+def commit_release(context: RequestContext, file: CommittedFile) -> Response:
     """Add a payload to its release, which is created if there is none."""
     body, project = context.body, context.project
     software = body["software_version"]
@@ -255,7 +256,7 @@ def commit_handler(kind: UploadKind) -> Handler:
 
     async def commit(context: RequestContext) -> Response:
         file = _claim(context, kind)
-        return _COMMITS.get(kind.name, _store_file)(context, kind, file)
+        return _COMMITS.get(kind.name, _store_file)(context, file)
 
     return commit
 
@@ -281,47 +282,48 @@ def _claim(context: RequestContext, kind: UploadKind) -> CommittedFile:
     if named.get("md5") and named["md5"].lower() != md5 and not upload.content_encoding:
         raise invalid("the MD5 is not that of the file")
     file_storage.advance(cloud, secret, upload, UploadEvent.COMMIT)
-    return CommittedFile(named.get("name") or kind.name.lower(), md5, upload.blob, data)
+    name = named.get("name") or kind.name.lower()
+    return CommittedFile(kind.name, name, md5, upload.blob, data)
 
 
-def _store_file(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+def _store_file(context: RequestContext, file: CommittedFile) -> Response:
     """Store a file that needs no processing."""
-    if kind.name == "CUSTOM_DATA_RECORDING":
+    if file.kind == "CUSTOM_DATA_RECORDING":
         _mark_seen(context)
-    _add_file(context, kind, file)
+    _add_file(context, file)
     return accepted_response(context)
 
 
-def _commit_archive(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+def _commit_archive(context: RequestContext, file: CommittedFile) -> Response:
     device = _mark_seen(context)
     entries = add_archive(context.project, file.data, device.device_serial)
-    _add_file(context, kind, file, entries=entries)
+    _add_file(context, file, entries=entries)
     return accepted_response(context)
 
 
-def _commit_symbols(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+def _commit_symbols(context: RequestContext, file: CommittedFile) -> Response:
     build_id = gnu_build_id(file.data)
     software = context.body.get("software_version")
     others = context.project.table(tables.FILES).values()
     for one in others:
-        same = one.kind == kind.name and one.md5 == file.md5
+        same = one.kind == file.kind and one.md5 == file.md5
         # Without a build id the version says which dumps the file is for.
         if same and (build_id or one.details.get("software_version") == software):
             raise ObservabilityRefused(409, "this symbol file was already uploaded")
-    _add_file(context, kind, file, gnu_build_id=build_id)
+    _add_file(context, file, gnu_build_id=build_id)
     return accepted_response(context)
 
 
-def _commit_coredump(context: RequestContext, _kind: UploadKind, file: CommittedFile) -> Response:
+def _commit_coredump(context: RequestContext, file: CommittedFile) -> Response:
     if not file.data.startswith(MAGIC):
         raise invalid("it does not begin as a core dump does")
     return store_coredump(context, file.data, context.body.get("device_serial"))
 
 
-def _commit_elf(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+def _commit_elf(context: RequestContext, file: CommittedFile) -> Response:
     device = _mark_seen(context)
     add_coredump(context.project, file.data, None, identity=device)
-    _add_file(context, kind, file)
+    _add_file(context, file)
     return accepted_response(context)
 
 
@@ -334,15 +336,13 @@ _COMMITS = {
 }
 
 
-def _add_file(
-    context: RequestContext, kind: UploadKind, file: CommittedFile, **found: JSONValue
-) -> None:
+def _add_file(context: RequestContext, file: CommittedFile, **found: JSONValue) -> None:
     """Store a file with the fields of its commit, and what was found in it."""
     project = context.project
     fields = {key: value for key, value in context.body.items() if key != "file"}
     stored = StoredFile(
         id=project.next_id("files"),
-        kind=kind.name,
+        kind=file.kind,
         name=file.name,
         md5=file.md5,
         size=len(file.data),
