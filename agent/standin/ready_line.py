@@ -32,7 +32,7 @@ def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
         make_private(file)
         file.write_text(key.private)
     return {
-        "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
+        "api_key": state.current_api_keys(cloud, state.EMAIL, cloud.team_id)[0].key,
         "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
         "project_key": cloud.table(state.PROJECTS)[
             f"{state.ORGANIZATION}/{state.PROJECT}"

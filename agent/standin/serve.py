@@ -144,7 +144,7 @@ def _app(cloud: Cloud, routes: Sequence[Endpoint]) -> ASGIApp:
 def _config(app: ASGIApp, cloud: Cloud) -> connections.ServerConfig:
     return connections.ServerConfig(
         app,
-        tls=lambda: _next_context(cloud),
+        tls=lambda: _wrong_context() if triggers_wrong_certificate(cloud) else None,
         clock=cloud.clock,
         log_config=None,
         backlog=connections.ACCEPTED_AT_ONCE,
@@ -154,13 +154,6 @@ def _config(app: ASGIApp, cloud: Cloud) -> connections.ServerConfig:
         server_header=False,
         timeout_keep_alive=30,
     )
-
-
-def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
-    """Return the TLS settings of the next connection, None where it is not to speak TLS."""
-    if not triggers_wrong_certificate(cloud):
-        return None
-    return _wrong_context()
 
 
 @cache

@@ -261,7 +261,7 @@ def _uuid() -> str:
 def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
     """Return a new API key of a user for a team; its predecessor has a grace period (D10.1)."""
     table, now = cloud.table(API_KEYS), cloud.clock.time()
-    for record in _current_api_keys(cloud, email, team):
+    for record in current_api_keys(cloud, email, team):
         record.superseded_at = now
         table.put(record.key, record)
     key = secrets.token_hex(20)
@@ -270,12 +270,8 @@ def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
     return key
 
 
-def current_api_key(cloud: Cloud, email: str, team: str) -> str:
-    """Return the key that is not superseded."""
-    return _current_api_keys(cloud, email, team)[0].key
-
-
-def _current_api_keys(cloud: Cloud, email: str, team: str) -> list[ApiKey]:
+def current_api_keys(cloud: Cloud, email: str, team: str) -> list[ApiKey]:
+    """Return the keys of a user for a team that are not superseded: one at most."""
     return [
         record
         for record in cloud.table(API_KEYS).values()
