@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from agent.daemon.snapshot import (
     AgentStatus,
-    ConcernStatus,
     ConsoleStatus,
     EventsStatus,
     FotaStatus,
@@ -275,10 +274,14 @@ def _signals(link: LinkStatus, now: datetime) -> Html:
 
 def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
     """Yield the facts of a kit, always the same ones in the same place; absent ones are said."""
-    rows: dict[str, Child] = {}
-    for concern in kit.concerns:
-        rows |= _FACTS[type(concern)](concern, now)
-    rows["Outbox"] = _waiting(kit.outbox, now)
+    rows: dict[str, Child] = {
+        **_link_facts(kit.concern(LinkStatus)),
+        "Crashes": _crashes(kit.concern(ConsoleStatus), now),
+        "Heartbeat": _heartbeat(kit.concern(EventsStatus), now),
+        "Position": _position(kit.concern(LocationStatus), now),
+        "Update": _update(kit.concern(FotaStatus)),
+        "Outbox": _waiting(kit.outbox, now),
+    }
     if kit.state is State.WORKING:
         rows = {"Update": rows.pop("Update"), **rows}
     for name, value in rows.items():
@@ -286,8 +289,7 @@ def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
         yield tag("dd", value)
 
 
-def _link_facts(link: ConcernStatus, _now: datetime) -> dict[str, Child]:
-    assert isinstance(link, LinkStatus)
+def _link_facts(link: LinkStatus) -> dict[str, Child]:
     cell, reading = link.cell, link.reading
     network = "not heard" if link.registration is None else _registered(link.registration)
     serving = cell and _joined(
@@ -315,37 +317,34 @@ def _registered(number_of: int) -> str:
     return f"{REGISTRATION.get(number_of, 'not known')} ({number_of})"
 
 
-def _console_facts(console: ConcernStatus, now: datetime) -> dict[str, Child]:
-    assert isinstance(console, ConsoleStatus)
+def _crashes(console: ConsoleStatus, now: datetime) -> Child:
     crash = console.crash
     if crash is None:
-        return {"Crashes": tag("b", str(console.faults)) if console.faults else "none"}
+        return tag("b", str(console.faults)) if console.faults else "none"
     frame = f" at {crash.frame}" if crash.frame else ""
     when = moment(crash.at, date=now)
-    return {"Crashes": (tag("b", str(max(1, console.faults))), ", ", when, f" {crash.what}{frame}")}
+    return (tag("b", str(max(1, console.faults))), ", ", when, f" {crash.what}{frame}")
 
 
-def _event_facts(events: ConcernStatus, now: datetime) -> dict[str, Child]:
-    assert isinstance(events, EventsStatus)
-    due = ("next ", moment(events.next_try, date=now)) if events.next_try else None
-    return {"Heartbeat": due or ("off" if events.phase is Phase.OFF else "not yet")}
+def _heartbeat(events: EventsStatus, now: datetime) -> Child:
+    if events.next_try:
+        return ("next ", moment(events.next_try, date=now))
+    return "off" if events.phase is Phase.OFF else "not yet"
 
 
-def _location_facts(location: ConcernStatus, now: datetime) -> dict[str, Child]:
-    assert isinstance(location, LocationStatus)
+def _position(location: LocationStatus, now: datetime) -> Child:
     position = location.position
     if position is None:
-        return {"Position": "off" if location.phase is Phase.OFF else "none yet"}
+        return "off" if location.phase is Phase.OFF else "none yet"
     at = datetime.fromisoformat(position.at)
     around = "" if position.uncertainty is None else f", ±{metres(position.uncertainty)}"
-    return {"Position": (f"{position.method}, ", moment(at, date=now), around)}
+    return (f"{position.method}, ", moment(at, date=now), around)
 
 
-def _update_facts(fota: ConcernStatus, _now: datetime) -> dict[str, Child]:
-    assert isinstance(fota, FotaStatus)
+def _update(fota: FotaStatus) -> Child:
     if fota.stage is None:
         none = "off" if fota.phase is Phase.OFF else "none offered"
-        return {"Update": f"last: {fota.last.status}" if fota.last else none}
+        return f"last: {fota.last.status}" if fota.last else none
     done = [tag("b", fota.stage)]
     if fota.total:
         share = 100 * (fota.done or 0) // fota.total
@@ -354,7 +353,7 @@ def _update_facts(fota: ConcernStatus, _now: datetime) -> dict[str, Child]:
             tag("span", f" {share} %, {(fota.done or 0) // 1000} of {fota.total // 1000} kB"),
             tag("svg", bar, class_="pg", role="img", aria_label=f"{share} percent done"),
         ]
-    return {"Update": (done, fota.proof and _proof(fota.proof))}
+    return (done, fota.proof and _proof(fota.proof))
 
 
 def _proof(proof: str) -> Html:
@@ -363,15 +362,6 @@ def _proof(proof: str) -> Html:
     told = (f"{word} {'yes' if at <= reached else 'no'}" for at, word in enumerate(_PROOFS))
     words = " · ".join(told)
     return tag("span", tag("span", words, class_="proof"), proof, class_="proof")
-
-
-_FACTS = {
-    LinkStatus: _link_facts,
-    LocationStatus: _location_facts,
-    FotaStatus: _update_facts,
-    ConsoleStatus: _console_facts,
-    EventsStatus: _event_facts,
-}
 
 
 def _waiting(outbox: KitOutbox, now: datetime) -> Child:
