@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -73,16 +73,16 @@ class DemoFailed(AgentError):
 
 @dataclass(slots=True)
 class Demonstration:
-    """The steps as methods; the fields after `stack` are results that later steps use."""
+    """The steps as methods; the fields after `stack` are what they leave for later ones."""
 
     environment: DemoEnvironment
     progress: Callable[[str, int, int], None]
     stack: AsyncExitStack
-    device_id: str = ""
-    kit: PortReport | None = None
-    modem: Modem | None = None
-    client: HttpClient | None = None
-    outbox: Outbox | None = None
+    device_id: str = field(init=False)
+    kit: PortReport = field(init=False)
+    modem: Modem = field(init=False)
+    client: HttpClient = field(init=False)
+    outbox: Outbox | None = field(init=False, default=None)
 
     # --- the steps
 
@@ -101,7 +101,6 @@ class Demonstration:
 
     async def gate(self) -> Detail:
         """Check whether the modem's firmware may make device calls."""
-        assert self.kit is not None
         verdict = firmware_verdict(self.kit.firmware or "")
         if not verdict.allowed:
             raise DemoFailed(verdict.reason)
@@ -137,7 +136,6 @@ class Demonstration:
 
     async def scan(self) -> Detail:
         """Scan cells with the modem, and Wi-Fi with its companion."""
-        assert self.modem is not None
         profile = self.environment.configuration.profile
         source = wifi_source(profile.location.wifi, profile.kit)
         assert source is not None
@@ -154,7 +152,6 @@ class Demonstration:
 
     async def locate(self) -> Detail:
         """Locate the kit, and compare the fix with its true position."""
-        assert self.client is not None
         profile = self.environment.configuration.profile
         locator = locator_for(profile, profile.kit, self.client, self.modem)
         truth = self.environment.true_position()
@@ -177,8 +174,6 @@ class Demonstration:
 
     async def fota(self) -> Detail:
         """Create an update job and carry it out; its success is read back from the kit."""
-        assert self.client is not None
-        assert self.modem is not None
         version = ".".join(map(str, firmware.NEW_VERSION))
         image = firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES)
         packed = bundle(image, version, name="demo application")
@@ -197,7 +192,6 @@ class Demonstration:
 
     async def crash(self) -> Detail:
         """Crash the kit, capture its console, deliver the dump, and find the trace listed."""
-        assert self.client is not None
         outbox = self._outbox()
         dumps, chunks = await _capture_crash(self.environment, outbox, self._identity())
         await self._deliver_all(outbox)
@@ -273,7 +267,6 @@ class Demonstration:
         return NewItem(ItemKind.EVENT, self.device_id, body, now.timestamp())
 
     async def _flush(self, outbox: Outbox) -> Delivery:
-        assert self.client is not None
         delivery = Delivery(outbox, ServiceSender(self.client))
         await delivery.flush()
         return delivery
@@ -288,7 +281,6 @@ class Demonstration:
         self, kind: str, enough: Callable[[list[Resource]], bool]
     ) -> list[Resource]:
         """Return what the service lists of a kind, once `enough` accepts it or the time is over."""
-        assert self.client is not None
         account = self.environment.configuration.profile.account
         service = Observability(self.client, account.organization, account.project)
         until = time.monotonic() + _LISTED_WITHIN_S
