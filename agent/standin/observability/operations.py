@@ -1,7 +1,7 @@
 """Operations of the observability half: a declaration, its handler, and the access it needs.
 
-How a request is checked against it is in `agent.standin.core.serving`; the handler gets the role
-and the project as well.
+How a request is checked against it is in `agent.standin.core.serving`; the handler gets the project
+as well.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -44,16 +44,9 @@ _DECLARED_ACCESS: dict[Access, tuple[tuple[str, ...], str, set[int]]] = {
 
 
 class RequestContext(serving.CheckedRequest):
-    """A checked request. `project_or_none` is None where neither path nor key names a project."""
+    """A checked request. It has a project where the path or the project key names one."""
 
-    role: Role
-    project_or_none: Project | None
-
-    @property
-    def project(self) -> Project:
-        """The project that the path or the project key names."""
-        assert self.project_or_none is not None
-        return self.project_or_none
+    project: Project
 
 
 Handler: TypeAlias = "Callable[[RequestContext], Awaitable[Response]]"
@@ -77,11 +70,13 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
     def context(
         self, request: Request, cloud: Cloud, principal: Principal, path: dict[str, str]
     ) -> RequestContext:
-        """Return the context with role and project. Raises 403, 404."""
-        context = RequestContext(request, self, cloud, principal, path)
-        context.role, context.project_or_none = _role_and_project(principal, cloud, path)
-        if context.role.value < self.role.value:
+        """Return the context with its project, if any. Raises 403, 404."""
+        role, project = _role_and_project(principal, cloud, path)
+        if role.value < self.role.value:
             raise refusals.forbidden(f"this takes the role of {self.role.name.lower()}")
+        context = RequestContext(request, self, cloud, principal, path)
+        if project is not None:
+            context.project = project
         return context
 
     @property
