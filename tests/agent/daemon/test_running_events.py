@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from at.virtual.server.pty import PtyServer
 from tests.support.cloud.observability import with_token
 from tests.support.commands.running_agent import (
     RunningAgent,
@@ -196,6 +197,23 @@ async def test_what_the_kit_printed_of_a_crash_goes_with_the_event_of_its_restar
         (reset,) = await listed(cloud)
         assert ", after a fault: mpu fault (" in reset["user_info"]["detail"]
         await agent.stop()
+
+
+async def test_a_restart_that_the_console_alone_tells_is_the_kits(tmp_path: Path):
+    async with cloud_on(tmp_path) as cloud:
+        await virtual_kit(tmp_path)
+        with contextlib.closing(PtyServer(tmp_path / "console", lambda _data: None)) as console:
+            keys = kit_keys(tmp_path) | {"console_port": console.port}
+            async with agent_on(write_profile(tmp_path, cloud, {"kit": keys})) as agent:
+                await agent.until("kit", "console", "well")
+                await agent.until_status(
+                    lambda status: concern_of(status, "kit", "link")["phase"] == "well"
+                )
+                console.send(b"*** Booting nRF Connect SDK v3.1.1 ***\r\n")
+                await until_told(agent, modem_reset=1)
+                status = json.loads((await agent.run("status", "--json")).out)
+                assert concern_of(status, "kit", "link")["restarts"] == 1
+                await agent.stop()
 
 
 async def offered(standin: Any, folder: Path, version: str = "2.0.1") -> str:
