@@ -15,7 +15,7 @@ from agent.cli.framework.file_type import FILE
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agent.cli.framework.session import Session
     from agent.observability.coredumps.symbols import ElfSymbols
@@ -56,7 +56,7 @@ def messages(_session: Session, source: BinaryIO) -> None:
     reassembler = Reassembler()
     totals = {"messages": 0, "damaged": 0, "damaged_lines": 0}
 
-    def show(found: list[ReassembledMessage | DamagedMessage]) -> None:
+    def show(found: Sequence[ReassembledMessage | DamagedMessage]) -> None:
         for item in found:
             shown = _message(item)
             totals["damaged" if "damaged" in shown else "messages"] += 1

@@ -11,7 +11,7 @@ bits 0 in the first chunk) it stands right behind the first header byte instead.
 
 import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from at.protocol.counts import counted
 
@@ -33,15 +33,13 @@ _VARINT_MAX = 5
 class ReassembledMessage:
     """A complete message whose CRC is correct."""
 
-    device: str
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedMessage:
-    """Chunks of `device` that make no complete message."""
+    """Chunks that make no complete message."""
 
-    device: str
     reason: str
 
 
@@ -107,22 +105,8 @@ def _encode(message: bytes, mtu: int) -> Iterator[bytes]:
         return
 
 
-@dataclass(slots=True)
-class _Stream:
-    """The message of one device that is being reassembled."""
-
-    data: bytearray = field(default_factory=bytearray)
-    total: int = 0
-    crc: int | None = None
-    open: bool = False
-    skipping: bool = False
-    """Continuations are skipped, as the damage is reported, until a first chunk comes."""
-    last: bytes = b""
-    """The last chunk of the previous message: if it comes again, it is a duplicate."""
-
-
 class Reassembler:
-    """Reassembles messages, separately for each device; knows no clock.
+    """Reassembles the messages of one device; knows no clock.
 
     `receive` takes chunks in the order of the device. A chunk that was already received is a
     duplicate and adds nothing; a gap makes the message damaged until the next first chunk.
@@ -130,131 +114,123 @@ class Reassembler:
 
     def __init__(self, max_message: int = MAX_MESSAGE) -> None:
         self.max_message = max_message
-        self._streams: dict[str, _Stream] = {}
+        self._data = bytearray()
+        self._total = 0
+        self._crc: int | None = None
+        self._open = False
+        self._skipping = False
+        """Continuations are skipped, as the damage is reported, until a first chunk comes."""
+        self._last = b""
+        """The last chunk of the previous message: if it comes again, it is a duplicate."""
 
-    def receive(self, chunk: bytes, device: str = "") -> list[ReassembledMessage | DamagedMessage]:
-        """Read the next chunk of `device`; return what it completed or broke."""
+    def receive(self, chunk: bytes) -> list[ReassembledMessage | DamagedMessage]:
+        """Read the next chunk; return what it completed or broke."""
         results: list[ReassembledMessage | DamagedMessage] = []
-        stream = self._streams.setdefault(device, _Stream())
         try:
-            message = self._take(chunk, device, stream, results)
+            if _continues(chunk):
+                message = self._continue(chunk)
+            else:
+                results += self._give_up("it was started again")
+                message = self._start(chunk)
         except ValueError as exc:  # it breaks the format, and is not used
-            results.append(DamagedMessage(device, str(exc)))
+            results.append(DamagedMessage(str(exc)))
         else:
             if message is not None:
-                results.append(ReassembledMessage(device, message))
+                results.append(ReassembledMessage(message))
         return results
 
-    def finish(self) -> list[ReassembledMessage | DamagedMessage]:
-        """Return every unfinished message as damaged; no more chunks will come."""
-        return [
-            damage
-            for device, stream in self._streams.items()
-            if (damage := _give_up(device, stream, "no more chunks came")) is not None
-        ]
+    def finish(self) -> list[DamagedMessage]:
+        """Return an unfinished message as damaged; no more chunks will come."""
+        return self._give_up("no more chunks came")
 
-    def _take(
-        self,
-        chunk: bytes,
-        device: str,
-        stream: _Stream,
-        results: list[ReassembledMessage | DamagedMessage],
-    ) -> bytes | None:
-        if not chunk:
-            raise ValueError("an empty chunk")
-        header = chunk[0]
-        if header & _CHANNEL:
-            raise ValueError(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
-        if header & _CONTINUATION:
-            if header & _CONFIGURATION:
-                raise ValueError(f"reserved bits are set in header byte 0x{header:02x}")
-            return _continue(chunk, stream)
-        if header & _CONFIGURATION not in (0, _CRC_AT_END):
-            raise ValueError(f"unknown configuration in header byte 0x{header:02x}")
-        damage = _give_up(device, stream, "it was started again")
-        if damage is not None:
-            results.append(damage)
-        return self._start(chunk, stream)
-
-    def _start(self, chunk: bytes, stream: _Stream) -> bytes | None:
+    def _start(self, chunk: bytes) -> bytes | None:
         header, at, crc = chunk[0], 1, None
-        stream.skipping = True  # unless this chunk proves to be a good first one
+        self._skipping = True  # unless this chunk proves to be a good first one
         if not header & _CRC_AT_END:
-            crc = int.from_bytes(_exactly(chunk, at, _CRC_SIZE), "little")
             at += _CRC_SIZE
+            if len(chunk) < at:
+                raise ValueError(f"{len(chunk)} bytes are too short for a chunk")
+            crc = int.from_bytes(chunk[1:at], "little")
         if not header & _MORE:
             end = len(chunk) if crc is not None else len(chunk) - _CRC_SIZE
             if end < at:
                 raise ValueError(f"{len(chunk)} bytes are too short for a chunk with its CRC")
             message = chunk[at:end]
             _check(message, crc if crc is not None else int.from_bytes(chunk[end:], "little"))
-            stream.skipping = False
+            self._skipping = False
             return message
         total, at = decode_varint(chunk, at)
         if total > self.max_message:
             raise ValueError(f"a message of {total} bytes is announced, over {self.max_message}")
         if len(chunk) - at > total:
             raise ValueError(f"{len(chunk) - at} bytes of a message of {total}")
-        stream.data = bytearray(memoryview(chunk)[at:])
-        stream.total, stream.crc = total, crc
-        stream.open, stream.skipping, stream.last = True, False, b""
+        self._data = bytearray(memoryview(chunk)[at:])
+        self._total, self._crc = total, crc
+        self._open, self._skipping, self._last = True, False, b""
         return None
 
+    def _continue(self, chunk: bytes) -> bytes | None:
+        offset, at = decode_varint(chunk, 1)
+        if self._skipping or (chunk == self._last and not self._open):
+            return None
+        if not self._open:
+            self._skipping = True
+            raise ValueError(f"a continuation at {offset} without the first chunk")
+        more = bool(chunk[0] & _MORE)
+        have = len(self._data)
+        data = memoryview(chunk)[at:]
+        if offset < have and offset + len(data) <= have and self._data[offset:].startswith(data):
+            return None  # sent twice
+        if offset != have:
+            self._drop()
+            raise ValueError(
+                f"a gap: {have} of {self._total} bytes were received, then offset {offset}"
+            )
+        rest = self._total - have
+        if more and len(data) > rest:
+            self._drop()
+            raise ValueError(f"{len(data)} bytes where {rest} of {self._total} are missing")
+        if more:
+            self._data += data
+            return None
+        crc_size = _CRC_SIZE if self._crc is None else 0
+        if len(data) < rest + crc_size:
+            self._drop()
+            raise ValueError(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
+        self._data += data[:rest]
+        crc = self._crc
+        if crc is None:
+            crc = int.from_bytes(data[rest : rest + _CRC_SIZE], "little")
+        message = bytes(self._data)
+        self._data, self._open, self._last = bytearray(), False, chunk
+        _check(message, crc)
+        return message
 
-def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
-    offset, at = decode_varint(chunk, 1)
-    if stream.skipping or (chunk == stream.last and not stream.open):
-        return None
-    if not stream.open:
-        stream.skipping = True
-        raise ValueError(f"a continuation at {offset} without the first chunk")
-    more = bool(chunk[0] & _MORE)
-    have = len(stream.data)
-    data = memoryview(chunk)[at:]
-    if offset < have and offset + len(data) <= have and stream.data[offset:].startswith(data):
-        return None  # sent twice
-    if offset != have:
-        _drop(stream)
-        raise ValueError(
-            f"a gap: {have} of {stream.total} bytes were received, then offset {offset}"
-        )
-    rest = stream.total - have
-    if more and len(data) > rest:
-        _drop(stream)
-        raise ValueError(f"{len(data)} bytes where {rest} of {stream.total} are missing")
-    if more:
-        stream.data += data
-        return None
-    crc_size = _CRC_SIZE if stream.crc is None else 0
-    if len(data) < rest + crc_size:
-        _drop(stream)
-        raise ValueError(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
-    stream.data += data[:rest]
-    crc = stream.crc
-    if crc is None:
-        crc = int.from_bytes(data[rest : rest + _CRC_SIZE], "little")
-    message = bytes(stream.data)
-    stream.data, stream.open, stream.last = bytearray(), False, chunk
-    _check(message, crc)
-    return message
+    def _drop(self) -> None:
+        self._data, self._open, self._skipping = bytearray(), False, True
 
-
-def _drop(stream: _Stream) -> None:
-    stream.data, stream.open, stream.skipping = bytearray(), False, True
-
-
-def _give_up(device: str, stream: _Stream, why: str) -> DamagedMessage | None:
-    if not stream.open:
-        return None
-    have = len(stream.data)
-    stream.data, stream.open = bytearray(), False
-    return DamagedMessage(device, f"{have} of {stream.total} bytes were received, then {why}")
+    def _give_up(self, why: str) -> list[DamagedMessage]:
+        if not self._open:
+            return []
+        have = len(self._data)
+        self._data, self._open = bytearray(), False
+        return [DamagedMessage(f"{have} of {self._total} bytes were received, then {why}")]
 
 
-def _exactly(chunk: bytes, at: int, count: int) -> bytes:
-    if len(chunk) < at + count:
-        raise ValueError(f"{len(chunk)} bytes are too short for a chunk")
-    return chunk[at : at + count]
+def _continues(chunk: bytes) -> bool:
+    """Return whether a chunk continues a message. Raises ValueError for a header of no form."""
+    if not chunk:
+        raise ValueError("an empty chunk")
+    header = chunk[0]
+    if header & _CHANNEL:
+        raise ValueError(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
+    if header & _CONTINUATION:
+        if header & _CONFIGURATION:
+            raise ValueError(f"reserved bits are set in header byte 0x{header:02x}")
+        return True
+    if header & _CONFIGURATION not in (0, _CRC_AT_END):
+        raise ValueError(f"unknown configuration in header byte 0x{header:02x}")
+    return False
 
 
 def _check(message: bytes, crc: int) -> None:
