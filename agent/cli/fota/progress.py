@@ -42,7 +42,7 @@ class ProgressOnStderr(UpdateObserver):
             if done < total and now - self._shown < _PAUSE_S:
                 return
             self._shown = now
-            overwrite_line(self.line(done, total, now), width=79)
+            overwrite_line(self.line(done, total, now))
             self._open = True
             if done >= total:
                 self._close()

@@ -197,17 +197,17 @@ def show_progress(what: str, done: int, total: int | None) -> None:
     if not sys.stderr.isatty():
         return
     text = progress_bar(what, done, total) if total else f"{what} {done}"
-    overwrite_line("" if done == total else text, width=_PROGRESS_WIDTH)
+    overwrite_line("" if done == total else text)
 
 
-def overwrite_line(text: str, *, width: int = 40, end: str = "") -> None:
+def overwrite_line(text: str, *, end: str = "") -> None:
     """Write `text` over the line at which the cursor of standard error is; "" wipes it.
 
     A line that is wider than the terminal would become two, of which one stays.
     """
     stream = drawing(sys.stderr)
     widest = shutil.get_terminal_size().columns - 1
-    text, width = printable(text)[:widest], min(width, widest)
+    text, width = printable(text)[:widest], min(_PROGRESS_WIDTH, widest)
     stream.write(f"\r{text:{width}}{end}" if text else "\r" + " " * width + "\r")
     stream.flush()
 
@@ -237,7 +237,7 @@ async def waiting(what: str, session: Waiter) -> AsyncIterator[None]:
             await asyncio.sleep(_TURN_S)  # nothing is shown of what ends at once
             took = loop.time() - started
             mark = "|/-\\"[int(took * 3) % 4]
-            overwrite_line(f"{mark} {what}, {took:.0f} s", width=_PROGRESS_WIDTH, end="\r")
+            overwrite_line(f"{mark} {what}, {took:.0f} s", end="\r")
 
     session.is_waiting = True
     turning = asyncio.create_task(turn(loop.time()))
@@ -246,7 +246,7 @@ async def waiting(what: str, session: Waiter) -> AsyncIterator[None]:
     finally:
         session.is_waiting = False
         turning.cancel()
-        overwrite_line("", width=_PROGRESS_WIDTH)
+        overwrite_line("")
 
 
 _TURN_S = 0.3
