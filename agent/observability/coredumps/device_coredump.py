@@ -49,11 +49,10 @@ class UnsupportedVersion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryRegion:
-    """Memory that the dump holds; `start` is where its bytes begin in the dump."""
+    """Memory that the dump holds."""
 
     address: int
     size: int
-    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
     """
     total, end, flags = _check_frame(data)
     blocks = list(_blocks(data, end))
-    bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
+    bodies = {kind: body for kind, _, body in blocks if kind != _MEMORY}
     machine = _number(bodies.get(_MACHINE))
     return DeviceCoredump(
         size=total,
@@ -93,9 +92,7 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
         build_id=bodies[_BUILD_ID].hex() if _BUILD_ID in bodies else None,
         registers=_arm_registers(machine, bodies.get(_REGISTERS, b"")),
         memory=tuple(
-            MemoryRegion(address, len(body), start)
-            for kind, address, start, body in blocks
-            if kind == _MEMORY
+            MemoryRegion(address, len(body)) for kind, address, body in blocks if kind == _MEMORY
         ),
         truncated=bool(flags & _TRUNCATED),
     )
@@ -144,8 +141,8 @@ def _check_frame(data: bytes) -> tuple[int, int, int]:
     return total, end, int(flags)
 
 
-def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:
-    """Yield type, address, where the body starts, and the body."""
+def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield type, address and body."""
     at = _HEADER.size
     while at < end:
         if at + _BLOCK.size > end:
@@ -154,7 +151,7 @@ def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:
         at += _BLOCK.size
         if at + length > end:
             raise ValueError(f"block {kind} at byte {at} is {length} bytes long, past the footer")
-        yield kind, address, at, data[at : at + length]
+        yield kind, address, data[at : at + length]
         at += length
 
 

@@ -84,7 +84,6 @@ class ElfSymbols:
         require("an ELF file with symbols", "elftools")
         from elftools.elf.elffile import ELFFile
 
-        self.path = path
         with path.open("rb") as file:
             try:
                 elf = ELFFile(file)

@@ -4,7 +4,7 @@ Pure.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.call import Host, Request, Scheme, StatusCall
@@ -78,27 +78,25 @@ _KEY_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class DeviceMessage:
-    """A decoded message: `payload` is expanded; its project key overrides the sender's."""
+    """A decoded message, without the project key that it may name; `payload` is expanded."""
 
     kind: str
     """A value of KINDS, or "unknown"."""
     payload: bytes
-    project_key: str | None = field(default=None, repr=False)
 
 
 def open_message(data: bytes) -> DeviceMessage:
     """Decode a message. Raises ValueError if it is truncated or its run lengths are wrong."""
     if not data:
         raise ValueError("an empty message has no type")
-    header, payload, key = data[0], data[1:], None
+    header, payload = data[0], data[1:]
     if header & _KEY_FOLLOWS:
         if len(payload) < _KEY_SIZE + 1 or payload[_KEY_SIZE]:
             raise ValueError("a project key of 32 characters and its NUL is announced, not there")
-        key = payload[:_KEY_SIZE].decode("ascii", "backslashreplace")
         payload = payload[_KEY_SIZE + 1 :]
     if header & _RUN_LENGTH:
         payload = expand(payload)
-    return DeviceMessage(KINDS.get(header & 0x3F, "unknown"), payload, key)
+    return DeviceMessage(KINDS.get(header & 0x3F, "unknown"), payload)
 
 
 def kind_of(data: bytes) -> str:

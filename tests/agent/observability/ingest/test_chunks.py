@@ -30,11 +30,11 @@ def test_the_low_six_bits_tell_the_kind(header, kind):
 
 
 @pytest.mark.contract("O4.3")
-def test_a_project_key_in_the_message_is_read_and_not_shown():
+def test_a_project_key_in_the_message_is_no_part_of_what_it_holds():
     opened = open_message(b"\x42" + KEY + b"\0" + b"payload")
-    assert (opened.project_key, opened.payload) == (KEY.decode(), b"payload")
+    assert (opened.kind, opened.payload) == ("event", b"payload")
     assert KEY.decode() not in repr(opened)
-    assert open_message(b"\x42" + b"\xff" * 32 + b"\0").project_key == r"\xff" * 32
+    assert open_message(b"\x42" + b"\xff" * 32 + b"\0").payload == b""
 
 
 @pytest.mark.parametrize("data", [b"", b"\x42", b"\x42" + KEY, b"\x42" + KEY + b"x", b"\x81\x08"])
