@@ -6,9 +6,10 @@ without secrets; whoever writes moments to a file takes identities out as well.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import chain, takewhile
+from operator import attrgetter
 
 import msgspec
 
@@ -23,6 +24,7 @@ MOMENT_BYTES = 256
 """What a moment takes beside its text."""
 LONGEST = 4096  # characters
 _ROOM = 64  # characters, for what is said of a line that is cut
+_BY_NUMBER = attrgetter("number")
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -94,26 +96,21 @@ class RecentMoments:
 
     def of(self, *lanes: str) -> list[Moment]:
         """Return what is kept of some lanes, the oldest first."""
-        return sorted((each for name in lanes for each in self._lanes[name]), key=_number)
+        return sorted((each for name in lanes for each in self._lanes[name]), key=_BY_NUMBER)
 
     def after(self, number: int) -> list[Moment]:
         """Return what came after a moment, the oldest first, as far as it is kept."""
-        return sorted((each for lane in self._lanes.values() for each in _after(lane, number)),
-                      key=_number)  # fmt: skip
-
-
-def _after(lane: deque[Moment], number: int) -> Iterator[Moment]:
-    return takewhile(lambda each: each.number > number, reversed(lane))
+        lanes = (
+            takewhile(lambda each: each.number > number, reversed(lane))
+            for lane in self._lanes.values()
+        )
+        return sorted(chain.from_iterable(lanes), key=_BY_NUMBER)
 
 
 def _cut(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - _ROOM]} … a line of {len(text)} characters"
-
-
-def _number(moment: Moment) -> int:
-    return moment.number
 
 
 def _size(moment: Moment) -> int:
