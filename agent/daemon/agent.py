@@ -136,10 +136,8 @@ class Agent:
         now = self.registry.now()
         for concern in self.registry.concerns:
             concern.evaluate()
-        (outbox, of_device), housekeeping = (
-            await self.delivery.status(now),
-            self._housekeeping.status,
-        )
+        outbox, of_device = await self.delivery.status(now)
+        housekeeping = self._housekeeping.status
         kits = []
         for kit in self.kits.values():
             concerns = kit.concerns()
