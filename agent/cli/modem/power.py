@@ -99,22 +99,21 @@ async def reset(session: Session) -> int:
     from at.protocol.dialect import Dialect
 
     async with session.modem() as modem:
-        found = await read_found_state(modem)
+        found, restarts = await read_found_state(modem), modem.dialect is Dialect.SERIAL_MODEM
         # Off first: it keeps the cells it knows, and does not count as one of a loop of resets.
         await modem.send(SetFunctionalMode(FunctionalMode.OFF))
-        if modem.dialect is Dialect.SERIAL_MODEM:
+        if restarts:
             await modem.send(ResetModem())
         ended = await put_back(modem, found, 0.0, LoopClock())
-        how = "restarted" if modem.dialect is Dialect.SERIAL_MODEM else "turned off and on"
-        if found.mode == FunctionalMode.OFF:
-            how = "restarted" if how == "restarted" else "off, as it was"
+        was_off = found.mode == FunctionalMode.OFF
+        how = "restarted" if restarts else "off, as it was" if was_off else "turned off and on"
         is_back = not ended.startswith(NOT_BACK)
         emit_or_say(
             session,
             {
                 "port": modem.name,
                 "functional_mode": found.mode,
-                "restarted": modem.dialect is Dialect.SERIAL_MODEM,
+                "restarted": restarts,
                 "back": is_back,
                 "says": ended or None,
             },
