@@ -250,8 +250,7 @@ async def _look_at_modem(modem: Modem) -> Checks:
 
     verdict = await read_verdict(modem)
     firmware = firmware_check(verdict)
-    state: Literal["ok", "fail"] = "ok" if verdict.allowed else "fail"
-    yield Line("firmware", state, firmware.shown, firmware.hint)
+    yield Line("firmware", "ok" if verdict.allowed else "fail", firmware.shown, firmware.hint)
     checks = {check.name: check for check in await check_modem(modem)}
     for name in ("functional_mode", "sim", "registration", "time"):
         if check := checks.get(name):
@@ -262,9 +261,9 @@ async def _look_at_modem(modem: Modem) -> Checks:
         if not cause.is_trouble:
             yield Line("network", "ok", cause.says)
             continue
-        kind: Literal["warn", "fail"] = "warn" if cause.cause == "modem-off" else "fail"
-        kind = kind if cause.certainty == "certain" else "warn"
-        yield Line("network", kind, f"{cause.cause}: {cause.says}", cause.next)
+        fails = cause.certainty == "certain" and cause.cause != "modem-off"
+        says = f"{cause.cause}: {cause.says}"
+        yield Line("network", "fail" if fails else "warn", says, cause.next)
     if verdict.allowed:
         from at.commands.jwt import MakeJwt
 
