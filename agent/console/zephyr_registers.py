@@ -28,10 +28,8 @@ _ORDERS = {
     (zephyr_coredump.X86_64, 1): ("Q", _X86_64_SAVED),
     (zephyr_coredump.ARM_CORTEX_M, 1): ("I", _ARM),
     (zephyr_coredump.ARM_CORTEX_M, 2): ("I", _ARM + _ARM_CALLEE_SAVED),
-    (zephyr_coredump.ARM_CORTEX_M, 3): (
-        "I",
-        _ARM + _ARM_CALLEE_SAVED,
-    ),  # then two words that are no registers
+    # Behind these, two words that are no registers.
+    (zephyr_coredump.ARM_CORTEX_M, 3): ("I", _ARM + _ARM_CALLEE_SAVED),
     (zephyr_coredump.RISC_V, 1): ("I", _RISC_V_SAVED),
     (zephyr_coredump.RISC_V, 2): ("Q", _RISC_V_SAVED),
     (zephyr_coredump.RISC_V, 3): ("I", _RISC_V_ALL),
