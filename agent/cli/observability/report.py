@@ -98,11 +98,15 @@ async def event(
         _require(
             identity, "device_serial hardware_version software_type software_version", "an event"
         )
-        info: JSONValue = (
-            {"metrics": _metrics(metrics)} if reason is None else _trace_info(reason, pc, lr)
-        )
+        info: dict[str, JSONValue]
+        if reason is None:
+            kind, info = "heartbeat", {"metrics": _metrics(metrics)}
+        else:
+            kind, info = "trace", {"reason": reason, "pc": pc}
+            if lr is not None:
+                info["lr"] = lr
         single: dict[str, JSONValue] = {
-            "type": "heartbeat" if reason is None else "trace",
+            "type": kind,
             **{name: value for name, value in identity.items() if value is not None},
             "event_info": info,
         }
@@ -113,10 +117,6 @@ async def event(
     from agent.cli.observability.queueing import queue_and_send
 
     await queue_and_send(session, items, only_queue=only_queue)
-
-
-def _trace_info(reason: int, pc: int, lr: int | None) -> dict[str, JSONValue]:
-    return {"reason": reason, "pc": pc, **({} if lr is None else {"lr": lr})}
 
 
 def _metrics(given: tuple[str, ...]) -> dict[str, JSONValue]:
@@ -307,13 +307,11 @@ async def file(
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import FileKind
 
-    chosen = {"symbols": FileKind.SYMBOLS, "ota": FileKind.OTA, "bugreport": FileKind.BUG_REPORT}[
-        kind
-    ]
-    needed = {
-        "symbols": "software_type software_version",
-        "ota": "hardware_version software_type software_version",
-    }.get(kind, "")
+    chosen, needed = {
+        "symbols": (FileKind.SYMBOLS, "software_type software_version"),
+        "ota": (FileKind.OTA, "hardware_version software_type software_version"),
+        "bugreport": (FileKind.BUG_REPORT, ""),
+    }[kind]
     _require(identity, needed, f"--kind {kind}")
     if chosen is FileKind.SYMBOLS:
         with path.open("rb") as opened:
