@@ -16,6 +16,7 @@ from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import WIDTH, wrapped
+from agent.config.secrets import SECRETS
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
 from agent.errors import UsageError
@@ -44,21 +45,9 @@ def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None
             }
         },
     }
-    return write_profile(
-        name,
-        values,
-        {
-            "api_key": secrets["api_key"],
-            "organization_token": secrets["organization_auth_token"],
-            "project_key": secrets["project_key"],
-            "user_api_key": secrets["user_api_key"],
-            "user_password": secrets["user_password"],
-            "service_token": secrets["service_token"],
-            "evaluation_token": secrets["evaluation_token"],
-            "control_token": secrets["control_token"],
-        },
-        file=file,
-    )
+    named = {"organization_token": secrets["organization_auth_token"]}
+    named |= {key: secrets[key] for key in SECRETS if key in secrets}
+    return write_profile(name, values, named, file=file)
 
 
 def _faults() -> Iterable[str]:
