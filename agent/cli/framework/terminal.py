@@ -11,7 +11,7 @@ import textwrap
 from collections import deque
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 import click
 
@@ -20,8 +20,6 @@ from agent.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
-
-    from agent.cli.framework.session import Session
 
 WIDTH = 80
 """Columns of what is wrapped, whoever reads it."""
@@ -214,8 +212,15 @@ def overwrite_line(text: str, *, end: str = "") -> None:
     stream.flush()
 
 
+class Waiter(Protocol):
+    """The session of a command, as far as waiting goes: who reads it, and whether it waits."""
+
+    json: bool
+    is_waiting: bool
+
+
 @contextlib.asynccontextmanager
-async def waiting(what: str, session: Session) -> AsyncIterator[None]:
+async def waiting(what: str, session: Waiter) -> AsyncIterator[None]:
     """Show on standard error that `what` takes its time, if it is a terminal, without --json.
 
     The cursor stays at the begin of the line: what is written meanwhile takes its place.
