@@ -213,7 +213,10 @@ def overwrite_line(text: str, *, end: str = "") -> None:
 
 
 class Waiter(Protocol):
-    """The session of a command, as far as waiting goes: who reads it, and whether it waits."""
+    """The session of a command, as far as waiting goes: who reads it, and whether it waits.
+
+    Not its class: that imports this module.
+    """
 
     json: bool
     is_waiting: bool
