@@ -5,7 +5,6 @@ A secret is never an argument of a command, never printed, never a key of a prof
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import tomllib
@@ -126,16 +125,11 @@ class Secrets:
     """The secrets of one profile, each looked up when it is asked for."""
 
     def __init__(
-        self,
-        profile: str,
-        file: Path,
-        *,
-        environ: Mapping[str, str] | None = None,
-        use_keyring: bool = False,
+        self, profile: str, file: Path, *, environ: Mapping[str, str], use_keyring: bool = False
     ) -> None:
         self.profile = profile
         self.file = file
-        self._environ = os.environ if environ is None else environ
+        self._environ = environ
         self._use_keyring = use_keyring
         self._table: Mapping[str, object] | None = None
 
