@@ -85,12 +85,9 @@ def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
     """Return the path of a resource, or of all of its kind. Raises UsageError."""
     parts = ["/api/v0"]
     if kind.level is not ResourceLevel.ROOT:
-        parts += [
-            "organizations",
-            check_slug("organization", _require(scope.organization, "organization")),
-        ]
+        parts += ["organizations", _slug("organization", scope.organization)]
     if kind.level is ResourceLevel.PROJECT:
-        parts += ["projects", check_slug("project", _require(scope.project, "project"))]
+        parts += ["projects", _slug("project", scope.project)]
     return "/".join(parts) + (f"/{kind.plural}" if key is None else related(kind, key))
 
 
@@ -99,9 +96,9 @@ def related(kind: ResourceKind, key: str) -> str:
     return f"/{kind.plural}/{quote(kind.key(key), safe='')}"
 
 
-def _require(value: str, what: str) -> str:
+def _slug(what: str, value: str) -> str:
     if not value:
         raise UsageError(
             f"no {what} is given", hint=f"`cellagent config set account.{what} SLUG`, or --{what}"
         )
-    return value
+    return check_slug(what, value)
