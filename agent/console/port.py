@@ -56,11 +56,7 @@ async def find_console(
 
     Raises UsageError, PortNotFound.
     """
-    if kit.console_port == "none":
-        raise UsageError(
-            "the profile says that the kit has no console",
-            hint="`cellagent config set kit.console_port auto`",
-        )
+    require_console(kit)
     if kit.console_port not in {"auto", "same"}:
         return kit.console_port
     candidates = [kit.port]
@@ -69,10 +65,8 @@ async def find_console(
     if len(candidates) == 1:
         return candidates[0]
     note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
-    prints = await asyncio.gather(*(prints_text(port, kit.baud, note) for port in candidates))
-    for port, printed in zip(candidates, prints, strict=True):
-        if printed:
-            return port
+    if port := await _first_that_prints(candidates, kit.baud, note):
+        return port
     # The kits print on their first port unless they are configured otherwise.
     note(
         "none of them prints anything: the first is taken; "
@@ -94,8 +88,21 @@ async def own_port(kit: KitSettings) -> str:
     if others and kit.port.startswith("serial:"):
         device, _ = await asyncio.to_thread(resolve, kit.port)
         others = [port for port in others if port != device]
-    prints = await asyncio.gather(*(prints_text(port, kit.baud, lambda _: None) for port in others))
-    return next((port for port, printed in zip(others, prints, strict=True) if printed), "")
+    return await _first_that_prints(others, kit.baud, lambda _: None)
+
+
+async def _first_that_prints(ports: list[str], baud: int, note: Callable[[str], None]) -> str:
+    prints = await asyncio.gather(*(prints_text(port, baud, note) for port in ports))
+    return next((port for port, printed in zip(ports, prints, strict=True) if printed), "")
+
+
+def require_console(kit: KitSettings) -> None:
+    """Raise UsageError where the profile says that the kit has no console."""
+    if kit.console_port == "none":
+        raise UsageError(
+            "the profile says that the kit has no console",
+            hint="`cellagent config set kit.console_port auto`",
+        )
 
 
 def ports_of(kit: KitSettings, listing: Listing = system_ports) -> list[str]:

@@ -8,6 +8,7 @@ import os
 
 import msgspec
 
+from agent.console.port import require_console
 from agent.daemon.control import protocol
 from agent.daemon.kit.console import ConsoleWatcher
 from agent.daemon.kit.kit import KitAgent
@@ -25,11 +26,7 @@ async def show_console(
     writer: asyncio.StreamWriter,
 ) -> None:
     """Show the console of `kit` until the window closes. Raises UsageError where it has none."""
-    if kit.settings.console_port == "none":
-        raise UsageError(
-            "the profile says that the kit has no console",
-            hint="`cellagent config set kit.console_port auto`",
-        )
+    require_console(kit.settings)
     port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:
         _send(writer, protocol.ConsoleAnswer(True, kit=kit.name, port=port, pid=os.getpid()))
