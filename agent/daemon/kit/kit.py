@@ -153,21 +153,14 @@ class KitAgent:
     def _start_service_tasks(self) -> None:
         positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
-        work = partial(
-            positions.run, self._profile_with_id, self._client, self._refusal, self._is_registered
-        )
+        profile, client = self._profile_with_id, self._client
+        locating = partial(positions.run, profile, client, self._refusal, self._is_registered)
+        updating = partial(updates.run, profile, client)
+        telling = partial(events.run, profile, client.keyring)
         self._service_tasks = [
-            _task(supervise(positions.concern, work, longest_s=longest)),
-            _task(
-                supervise(
-                    updates.concern, partial(updates.run, self._profile_with_id, self._client)
-                )
-            ),
-            _task(
-                supervise(
-                    events.concern, partial(events.run, self._profile_with_id, self._client.keyring)
-                )
-            ),
+            _task(supervise(positions.concern, locating, longest_s=longest)),
+            _task(supervise(updates.concern, updating)),
+            _task(supervise(events.concern, telling)),
         ]
 
     def keep_house(self) -> None:
