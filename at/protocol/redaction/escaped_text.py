@@ -7,11 +7,9 @@ anywhere, so but for the first of a command none has the name that would tell.
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
 Clean = Callable[[str], str]
-Spelling = Callable[[str, Clean], str]
 
 _HH = "[0-9A-Fa-f]{2}"
 _DUMP = re.compile(
@@ -49,17 +47,20 @@ def cleaned_in_each_spelling(text: str, clean: Clean) -> str:
     """Return a text that `clean` has changed as each of its spellings reads, and as it stands."""
     if not (_SIGN.search(text) or _PAIRS.search(text) or _SPELT_END.search(text)):
         return clean(text)
-    each = partial(_cleaned, clean=clean, spellings=_SPELLINGS)
+
+    def plain(text: str) -> str:
+        return _edited(clean(text), clean)
+
+    def in_hex(text: str) -> str:
+        return plain(_in_hex(text, plain))
+
+    def in_each(text: str) -> str:
+        return in_hex(_in_backslashes(text, in_hex))
+
     # No session has entities, so that nothing is to be found in them as they stand.
-    return (
-        _in_escapes(text, each, _ENTITY, _HTML.__getitem__) if _ENTITY.search(text) else each(text)
-    )
-
-
-def _cleaned(text: str, clean: Clean, spellings: Sequence[Spelling]) -> str:
-    for number, spelling in enumerate(spellings, 1):
-        text = spelling(text, partial(_cleaned, clean=clean, spellings=spellings[number:]))
-    return _edited(clean(text), clean)
+    if _ENTITY.search(text):
+        return _in_escapes(text, in_each, _ENTITY, _HTML.__getitem__)
+    return in_each(text)
 
 
 def _in_backslashes(text: str, clean: Clean) -> str:
@@ -146,6 +147,3 @@ def _edited(text: str, clean: Clean) -> str:
     read = "".join(kept)
     cleaned = clean(read)
     return text if cleaned == read else cleaned
-
-
-_SPELLINGS: Sequence[Spelling] = (_in_backslashes, _in_hex)
