@@ -5,6 +5,7 @@ of `Fields` such as `Fields.quoted`, or a function of the record's own family.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar, get_type_hints
 
 from at.protocol.values import Fields, Record
@@ -57,12 +58,7 @@ def record(kind: type[R]) -> Callable[[Fields], R]:
     return lambda line: kind(*(read(line, name) for name, read in _readers(kind)))
 
 
-_known: dict[type[Record], tuple[tuple[str, Callable[[Fields, str], object]], ...]] = {}
-
-
+@cache
 def _readers(kind: type[Record]) -> tuple[tuple[str, Callable[[Fields, str], object]], ...]:
-    if kind not in _known:
-        hints = get_type_hints(kind, include_extras=True)
-        names = kind.__struct_fields__
-        _known[kind] = tuple((name, hints[name].__metadata__[0]) for name in names)
-    return _known[kind]
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((name, hints[name].__metadata__[0]) for name in kind.__struct_fields__)
