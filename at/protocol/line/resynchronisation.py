@@ -52,10 +52,10 @@ class OutstandingCommands:
 
     def choose_probe(self) -> str:
         """Return a probe that is not outstanding, else the one that was sent last."""
-        for probe in PROBES:
-            if command_name(probe) not in self._names:
-                return probe
-        return max(PROBES, key=lambda probe: self._last(command_name(probe)))
+        probes = {command_name(probe): probe for probe in PROBES}
+        free = (probe for name, probe in probes.items() if name not in self._names)
+        sent = (probes[name] for name in reversed(self._names) if name in probes)
+        return next(free, None) or next(sent)
 
     def settled_by(self, answer: Answer) -> bool:
         """Remove what an answer settles. Return whether no command is outstanding any more."""
@@ -64,9 +64,6 @@ class OutstandingCommands:
             # It may be the answer to the first command of that name: no more is certain.
             del self._names[: self._names.index(name) + 1]
         return not self._names
-
-    def _last(self, name: str) -> int:
-        return len(self._names) - 1 - self._names[::-1].index(name)
 
 
 def abort_sequences(
