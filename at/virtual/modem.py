@@ -77,6 +77,7 @@ class Port(Enum):
 
     AT = "at"
     CONSOLE = "console"
+    COMPANION = "companion"
 
 
 class VirtualModem:
@@ -99,7 +100,9 @@ class VirtualModem:
         self.console_apart = console_apart
         self.commands = 0
         self._line_faults = LineFaults(self.kit.faults, self.kit.random)
+        self._companion = wifi.VirtualCompanion(self.kit)
         self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
+        self._out[Port.COMPANION] = self._companion.out
         self._inbox = bytearray()
         self._busy = False
         self._booting = False
@@ -164,6 +167,11 @@ class VirtualModem:
                 self._settle()
                 self._out[Port.CONSOLE] += PROMPT
         self.advance(now)
+
+    def receive_companion(self, data: bytes, now: float) -> None:
+        """Receive bytes at the port of the Wi-Fi companion."""
+        self.advance(now)
+        self._companion.receive(data)
 
     def _pump(self) -> None:
         while self._inbox and not self._busy:

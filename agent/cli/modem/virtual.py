@@ -213,7 +213,7 @@ async def _serve_kit(
         served["console"] = places.console
     if places.companion is not None:
         companion = serve_terminal(stack, places.companion, runner.receive_companion)
-        runner.companion_sends = companion.send
+        runner.attach(Port.COMPANION, companion.send)
         served["companion"] = places.companion
     if places.identity_key is not None:
         _write_identity_key(modem.kit, Path(places.identity_key))

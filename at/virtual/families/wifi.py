@@ -61,24 +61,19 @@ class VirtualCompanion:
         self._kit = kit
         self._line = bytearray()
         self._echo = True
-        self._out = bytearray()
+        self.out = bytearray()
+        """What it has printed; whoever sends it removes it."""
 
     def receive(self, data: bytes) -> None:
         """Receive bytes at the port."""
         for byte in data:
             if self._echo:
-                self._out.append(byte)
+                self.out.append(byte)
             if byte == 0x0A:
                 self._run(bytes(self._line).rstrip(b"\r").decode("latin-1"))
                 self._line.clear()
             elif len(self._line) < _SCAN_LIMIT:
                 self._line.append(byte)
-
-    def data_to_send(self) -> bytes:
-        """Remove and return the bytes that the companion has printed."""
-        data = bytes(self._out)
-        self._out.clear()
-        return data
 
     def _run(self, text: str) -> None:
         if not text:
@@ -97,5 +92,5 @@ class VirtualCompanion:
             except BadRequest:
                 answer = fail()
         for line in answer.lines:
-            self._out += line.encode("latin-1", "replace") + b"\r\n"
-        self._out += b"\r\nERROR\r\n" if answer.failed else b"\r\nOK\r\n"
+            self.out += line.encode("latin-1", "replace") + b"\r\n"
+        self.out += b"\r\nERROR\r\n" if answer.failed else b"\r\nOK\r\n"

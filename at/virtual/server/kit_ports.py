@@ -39,7 +39,7 @@ async def kit_on_ports(modem: VirtualModem, folder: Path) -> AsyncIterator[KitPo
         )
         runner.attach(Port.AT, ports.at.send)
         runner.attach(Port.CONSOLE, ports.console.send)
-        runner.companion_sends = ports.companion.send
+        runner.attach(Port.COMPANION, ports.companion.send)
         runner.start()
         yield ports
 

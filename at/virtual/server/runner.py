@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from at.virtual.families.wifi import VirtualCompanion
 from at.virtual.kit import Fetch, Fetched
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import OptionError, VirtualOptions
@@ -115,8 +114,6 @@ class ModemRunner:
 
     def __init__(self, modem: VirtualModem, flash: StateFile | None = None) -> None:
         self.modem = modem
-        self.companion = VirtualCompanion(modem.kit)
-        self.companion_sends: Callable[[bytes], None] | None = None
         self._flash = flash
         self._senders: dict[Port, Callable[[bytes], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -143,11 +140,8 @@ class ModemRunner:
 
     def receive_companion(self, data: bytes) -> None:
         """Pass bytes of the companion's port to the companion."""
-        self.modem.advance(time.monotonic())
-        self.companion.receive(data)
-        answer = self.companion.data_to_send()
-        if answer and self.companion_sends is not None:
-            self.companion_sends(answer)
+        self.modem.receive_companion(data, time.monotonic())
+        self.flush()
 
     def crash(self) -> None:
         """Crash the application now."""

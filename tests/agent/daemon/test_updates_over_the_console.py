@@ -274,7 +274,7 @@ async def one_port(folder: Path, running: Path) -> AsyncIterator[OnePort]:
     served = OnePort(kit, runner, port)
     companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
     runner.attach(Port.AT, port.send)
-    runner.companion_sends = companion.send
+    runner.attach(Port.COMPANION, companion.send)
     kit.port, kit.say = port.port, port.send
     runner.start()
     try:

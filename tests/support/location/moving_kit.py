@@ -52,7 +52,7 @@ async def kit_on(
         contextlib.closing(PtyServer(companion, runner.receive_companion)) as other,
     ):
         runner.attach(Port.AT, own.send)
-        runner.companion_sends = other.send
+        runner.attach(Port.COMPANION, other.send)
         runner.start()
         try:
             yield runner

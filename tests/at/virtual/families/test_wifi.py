@@ -12,7 +12,7 @@ def test_the_companion_hears_what_is_around_the_kit() -> None:
     kit = switched_on()
     companion = VirtualCompanion(kit.kit)
     companion.receive(b"ATE0\r\nAT+CWLAP\r\nAT+CWMODE=1\r\nAT+CWLAP\r\n")
-    text = companion.data_to_send().decode()
+    text = companion.out.decode()
     assert text.startswith("ATE0\r\n\r\nOK\r\n\r\nERROR\r\n\r\nOK\r\n")
     heard = re.findall(r'\+CWLAP:\(3,"([^"]*)",(-\d+),"([0-9a-f:]{17})",(\d+),', text)
     assert {"phone", "cafe_nomap", "net-000"} <= {ssid for ssid, *_ in heard}
@@ -21,8 +21,9 @@ def test_the_companion_hears_what_is_around_the_kit() -> None:
 
 
 def scanned(companion: VirtualCompanion, line: str) -> list[str]:
+    companion.out.clear()
     companion.receive(line.encode() + b"\r\n")
-    return [text for text in companion.data_to_send().decode().split("\r\n") if text]
+    return [text for text in companion.out.decode().split("\r\n") if text]
 
 
 def ready() -> VirtualCompanion:
