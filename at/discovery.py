@@ -9,7 +9,7 @@ from functools import partial
 
 from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
-from at.ports.usb import Listing, UsbPort, system_ports
+from at.ports.usb import Listing, UsbPort
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
@@ -22,6 +22,8 @@ BAUD_RATES = (115200, 1000000, 921600, 460800, 230400)
 _ANSWER_TIMEOUT_S = 0.4
 _OTHER_RATE_S = 0.3
 _QUESTION_S = 2.0
+Opener = Callable[..., Transport]
+"""Returns the transport of a device at a speed: `transport_of`, or another with its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +45,12 @@ class PortReport:
     hint: str = ""
 
 
-def open_port(device: str, baud: int, listing: Listing = system_ports) -> Transport:
-    """Return the transport of a port to be probed."""
-    return transport_of(device, baud=baud, listing=listing)
-
-
 async def survey(
     *,
     probe_all: bool = False,
     named: Iterable[str] = (),
     listing: Listing,
-    transport: Callable[[str, int], Transport] | None = None,
+    transport: Opener | None = None,
 ) -> list[PortReport]:
     """Probe the ports concurrently; return a report for each.
 
@@ -61,7 +58,7 @@ async def survey(
     all: another device might take them for one of its commands.
     """
     ports = all_ports = listing()
-    transport = transport or partial(open_port, listing=lambda: all_ports)
+    transport = transport or partial(transport_of, listing=lambda: all_ports)
     names = list(named)
     if names:
         known = {port.device: port for port in ports}
@@ -80,9 +77,7 @@ async def survey(
     return list(await asyncio.gather(*map(report_of, ports)))
 
 
-async def probe(
-    port: UsbPort, transport: Callable[[str, int], Transport] = open_port
-) -> PortReport:
+async def probe(port: UsbPort, transport: Opener = transport_of) -> PortReport:
     """Probe one port for AT. Raises no AtError: an error becomes the report's reason."""
     try:
         return await _probe(port, BAUD_RATES[0], transport, _ANSWER_TIMEOUT_S)
@@ -102,9 +97,9 @@ async def probe(
 
 
 async def _probe(
-    port: UsbPort, baud: int, transport: Callable[[str, int], Transport], answer_timeout_s: float
+    port: UsbPort, baud: int, transport: Opener, answer_timeout_s: float
 ) -> PortReport:
-    modem = Modem(transport(port.device, baud))
+    modem = Modem(transport(port.device, baud=baud))
     await modem.open(answer_timeout_s=answer_timeout_s)
     try:
         report = PortReport(
@@ -131,9 +126,7 @@ async def _probe(
         await modem.close()
 
 
-async def _other_rates(
-    port: UsbPort, transport: Callable[[str, int], Transport], silent: NoAnswer
-) -> PortReport:
+async def _other_rates(port: UsbPort, transport: Opener, silent: NoAnswer) -> PortReport:
     for baud in BAUD_RATES[1:]:
         try:
             return await _probe(port, baud, transport, _OTHER_RATE_S)

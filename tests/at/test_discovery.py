@@ -133,7 +133,7 @@ async def test_a_kit_that_is_unplugged_while_it_is_asked_does_not_answer() -> No
             memory.deliver(modem_answer(data))
 
     memory = MemoryTransport(far)
-    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda *_: memory)
+    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda _, baud: memory)
     assert (report.answers, report.reason) == (False, "memory was lost: unplugged")
 
 
@@ -151,7 +151,7 @@ async def test_a_port_that_cannot_be_opened_says_why(error: Exception, reason: s
         async def open(self, receiver: object) -> None:
             raise error
 
-    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda *_: Closed())
+    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda _, baud: Closed())
     assert (report.answers, report.reason) == (False, reason)
 
 
@@ -180,7 +180,7 @@ def test_48_ports_are_probed_in_the_time_of_the_slowest() -> None:
 async def probe_a_hub() -> None:
     opened = []
 
-    def transport(device: str, _baud: int) -> Transport:
+    def transport(device: str, baud: int) -> Transport:
         opened.append(device)
         return MemoryTransport()
 
