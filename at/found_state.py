@@ -87,7 +87,7 @@ async def put_back(modem: Modem, found: FoundState, settle_s: float, clock: Cloc
         await _restore(modem, found, _SETTINGS.keys() - {_OFF_ONLY})
         if not was_on:
             return ""
-        is_back = await _is_back_within(modem, found, ONLINE_S, clock)
+        is_back = not found.registered or await _is_back(modem, clock)
         await _restore_time(modem, found)
         if not is_back:
             cause = await likeliest_cause(modem)
@@ -118,9 +118,9 @@ async def _is_on_within(modem: Modem, seconds: float, clock: Clock) -> bool:
         await clock.sleep(_PAUSE_S)
 
 
-async def _is_back_within(modem: Modem, found: FoundState, seconds: float, clock: Clock) -> bool:
-    end = clock.monotonic() + seconds
-    while found.registered and not await is_registered(modem):
+async def _is_back(modem: Modem, clock: Clock) -> bool:
+    end = clock.monotonic() + ONLINE_S
+    while not await is_registered(modem):
         if clock.monotonic() >= end:
             return False
         await clock.sleep(_PAUSE_S)
