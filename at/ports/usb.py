@@ -57,10 +57,8 @@ class UsbPort(Struct, frozen=True):
     def model(self) -> KitModel | None:
         """The kit that the port belongs to, None if it is not a known one."""
         serial = self.serial.zfill(12) if self.vendor == SEGGER else self.serial.upper()
-        for model in MODELS:
-            if self.vendor == model.vendor and serial.startswith(model.serials):
-                return model
-        return None
+        kits = (kit for kit in MODELS if kit.vendor == self.vendor)
+        return next((kit for kit in kits if serial.startswith(kit.serials)), None)
 
 
 Listing: TypeAlias = Callable[[], list[UsbPort]]
