@@ -169,7 +169,7 @@ def shown_process(process: Path) -> str:
 
 def _has_open(process: Path, device_number: int) -> bool:
     """Return whether a process has a device open. Raises OSError where that is hidden."""
-    return any(_is_device(handle, device_number) for handle in list((process / "fd").iterdir()))
+    return any(_is_device(handle, device_number) for handle in (process / "fd").iterdir())
 
 
 def _is_device(handle: Path, device_number: int) -> bool:
