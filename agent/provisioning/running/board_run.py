@@ -39,6 +39,7 @@ from agent.provisioning.planning.plan import (
 )
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger
+from agent.provisioning.running.host_clock import check_host_clock
 from agent.provisioning.running.outcome import Outcome, StepTimes, outcome_of, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.provisioning.running.steps.modem import CertificateIssuer, CredentialSteps, OfflineMode
@@ -178,13 +179,18 @@ class BoardRun:
             return replace(refusal, reason_code=plan.reason_code)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
             self.ledger.consent(consent)
-        parts = self.port, self.ledger, goal, self.station.registrar, history.alone
-        module_key = board.module_key
-        service = ModuleSteps(*parts, module_key) if module_key else ServiceSteps(*parts)
-        actions = self._actions(plan, board, service)
+        actions = self._actions(plan, board)
+        if self.station.registrar is not None:
+            parts = self.port, self.ledger, goal, self.station.registrar, history.alone
+            key = board.module_key
+            service = ModuleSteps(*parts, key) if key else ServiceSteps(*parts)
+            actions[ProvisioningStep.CLAIM] = service.claim
+            actions[ProvisioningStep.REGISTER] = service.register
+            actions[ProvisioningStep.PROOF] = service.prove
         for one in plan.steps:
             self._enter(one.step)
-            # The plan itself judged the gate and the identity: they have no action.
+            # None have the gate and the identity, which the plan itself judged, and what calls a
+            # service where there is none.
             if one.step in actions:
                 await self._do(one.step, actions[one.step])
         return self._reached()
@@ -195,7 +201,7 @@ class BoardRun:
         return self._outcome("done" if self.ledger.state.has_changed else "unchanged")
 
     def _actions(
-        self, plan: ProvisioningPlan, board: BoardState, service: ServiceSteps
+        self, plan: ProvisioningPlan, board: BoardState
     ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
         station, goal = self.station, self._goal
         mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
@@ -216,28 +222,32 @@ class BoardRun:
         )
         return {
             ProvisioningStep.LIMITS: partial(self._note_limits, plan),
-            ProvisioningStep.CLAIM: service.claim,
             ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before, announced),
-            ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before, service),
+            ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before),
             ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
             ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,
             ProvisioningStep.KEY: credentials.make_key,
             ProvisioningStep.CERTIFICATE: issuer.issue,
             ProvisioningStep.WRITE: credentials.write_certificate,
             ProvisioningStep.VERIFY: partial(self._verify, credentials, ends),
-            ProvisioningStep.REGISTER: service.register,
-            ProvisioningStep.CLOCK: partial(service.set_clock, station.now),
-            ProvisioningStep.PROOF: service.prove,
+            ProvisioningStep.CLOCK: self._set_clock,
             ProvisioningStep.RESTORE: self._offline.restore,
         }
 
     async def _note_limits(self, plan: ProvisioningPlan) -> None:
         self.ledger.finish(ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS))
 
-    async def _go_online(self, board: BoardState, mode_before: int, service: ServiceSteps) -> None:
+    async def _set_clock(self) -> None:
+        """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
+        registrar, now = self.station.registrar, self.station.now
+        trusted = check_host_clock(await registrar.host_clock_ahead_s(now) if registrar else None)
+        await self.port.set_clock(now())
+        self.ledger.finish(ProvisioningStep.CLOCK, trusted)
+
+    async def _go_online(self, board: BoardState, mode_before: int) -> None:
         """Have the kit where it can ask the service: on the network, with the time."""
         if self._goal.set_clock and not board.has_time:
-            await service.set_clock(self.station.now)
+            await self._set_clock()
         await self._offline.leave(mode_before)
 
     async def _verify(

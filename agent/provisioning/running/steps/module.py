@@ -17,18 +17,15 @@ class ModuleSteps(ServiceSteps, frozen=True):
 
     async def register(self) -> None:
         """Onboard the module by a token of its own, made anew after a run that was cut off."""
-        registrar = self.registrar
-        if registrar is None:
-            return
         await self.port.require_same("registration")
         if self.ledger.record.public_key != self.public_key:
             self.ledger.finish_key("the module's own key", self.public_key, "")
         method, device_id = RegistrationMethod.TOKEN, self.ledger.record.device_id
         name, key = registration_name(method, device_id), key_fingerprint(self.public_key)
         await self.ledger.begin_registration(f"{name} {key}", method.value)
-        team_id = await registrar.team()
+        team_id = await self.registrar.team()
         token = await uninterrupted(self.port.registration_token(device_id, team_id))
-        await registrar.onboard_by_token(device_id, token)
+        await self.registrar.onboard_by_token(device_id, token)
         self.ledger.finish_registration("", method.value, registered_key=key, registered_as=name)
 
     async def prove(self) -> None:
@@ -37,8 +34,6 @@ class ModuleSteps(ServiceSteps, frozen=True):
         Raises NotFound.
         """
         registrar, device_id = self.registrar, self.ledger.record.device_id
-        if registrar is None:
-            return
         if not registrar.finds_devices:
             words = "the service took its token; no path is known that tells more"
             self.ledger.finish(ProvisioningStep.PROOF, words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,7 +13,6 @@ from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
-from agent.provisioning.running.host_clock import check_host_clock
 from agent.provisioning.running.run_state import RunState
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ _ANOTHER = (
 
 
 class ServiceSteps(Struct, frozen=True):
-    """The steps that call the service; without a registrar there is no service.
+    """The steps that call the service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
     key ends no other.
@@ -47,28 +44,24 @@ class ServiceSteps(Struct, frozen=True):
     port: ModemBoard
     ledger: BoardLedger
     goal: Goal
-    registrar: Registrar | None
+    registrar: Registrar
     alone: bool
 
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
-        if self.registrar is not None:
-            await self.port.require_same("the claim")
-            await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
-            await self.registrar.claim(self.ledger.record.attestation)
-            self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
+        await self.port.require_same("the claim")
+        await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
+        await self.registrar.claim(self.ledger.record.attestation)
+        self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
 
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
-        registrar = self.registrar
-        if registrar is None:
-            return
         await self.port.require_same("registration")
-        record = self.ledger.record
+        registrar, record = self.registrar, self.ledger.record
         key = key_fingerprint(record.public_key)
         registered = registration_name(registrar.method, record.device_id)
         detail, method = f"{registered} {key}", registrar.method.value
-        request_id = await self._finished_request(registrar, detail)
+        request_id = await self._finished_request(detail)
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
             self.ledger.update(request_id="")
@@ -76,7 +69,7 @@ class ServiceSteps(Struct, frozen=True):
                 await self.ledger.begin_registration(detail, method)
             else:
                 await self.ledger.begin(ProvisioningStep.REGISTER, detail)
-            request_id = await self._submit(registrar)
+            request_id = await self._submit()
         if self.goal.gives_key:
             self.ledger.finish_registration(
                 request_id, method, registered_key=key, registered_as=registered
@@ -84,7 +77,7 @@ class ServiceSteps(Struct, frozen=True):
         else:
             self.ledger.finish(ProvisioningStep.REGISTER, request_id, registered_as=registered)
 
-    async def _finished_request(self, registrar: Registrar, registration: str) -> str:
+    async def _finished_request(self, registration: str) -> str:
         """Return the id of the request of an interrupted run, once it has succeeded.
 
         "" where there is none, or it failed: then it is sent again, with the same key.
@@ -95,13 +88,14 @@ class ServiceSteps(Struct, frozen=True):
         if await self.ledger.unfinished(ProvisioningStep.REGISTER) != registration:
             return ""
         try:
-            await registrar.wait(request_id)
+            await self.registrar.wait(request_id)
         except ServiceRefusal:
             return ""
         return request_id
 
-    async def _submit(self, registrar: Registrar) -> str:
+    async def _submit(self) -> str:
         """Send the registration and wait for its end; return the request's id, "" without one."""
+        registrar = self.registrar
         onboards = registrar.commands or registrar.method is RegistrationMethod.ONBOARD
         certificate = self.ledger.record.certificate if onboards else ""
         attests = {RegistrationMethod.CLAIM, RegistrationMethod.ATTESTATION}
@@ -115,19 +109,9 @@ class ServiceSteps(Struct, frozen=True):
         await registrar.wait(request_id)
         return request_id
 
-    async def set_clock(self, now: Callable[[], datetime]) -> None:
-        """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
-        registrar = self.registrar
-        ahead_s = await registrar.host_clock_ahead_s(now) if registrar else None
-        trusted = check_host_clock(ahead_s)
-        await self.port.set_clock(now())
-        self.ledger.finish(ProvisioningStep.CLOCK, trusted)
-
     async def prove(self) -> None:
         """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
         registrar, device_id = self.registrar, self.ledger.record.device_id
-        if registrar is None:
-            return
 
         async def ask(subject: str, life_s: int) -> Jwt:
             return await uninterrupted(self.port.token(subject, life_s, self.goal.security_tag))

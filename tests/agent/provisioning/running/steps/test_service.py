@@ -127,7 +127,7 @@ async def test_the_request_of_a_run_that_was_cut_off_counts_where_no_other_key_c
     board: Any = None
     registrar: Any = SimpleNamespace(wait=wait)
     steps = ServiceSteps(board, ledger, GOAL, registrar, alone)
-    assert await steps._finished_request(registrar, "onboard kit-1 key") == finished
+    assert await steps._finished_request("onboard kit-1 key") == finished
 
 
 async def test_where_another_key_of_the_board_may_be_registered_the_option_can_be_pasted() -> None:
