@@ -77,10 +77,7 @@ _REPLAYED = 1000  # chunks: what a kit prints in seconds; an older message is ta
 
 
 class Deduplicator:
-    """Remembers recent items. Only the thread that uses `index` may call it.
-
-    `max_age_s` is how long an item may wait; its key is remembered for as long.
-    """
+    """Remembers recent items. Only the thread that uses `index` may call it."""
 
     def __init__(self, index: OutboxIndex) -> None:
         self._index = index
@@ -128,7 +125,8 @@ class Deduplicator:
     def known_mark(self, item: NewItem, now: float, max_age_s: float) -> bytes | None:
         """Return the mark of an item with a key, or of a core dump; None for a duplicate.
 
-        The mark of a new item is remembered.
+        The mark of a new item is remembered. `max_age_s` is how long an item may wait: its key is
+        remembered for as long.
         """
         if item.key is not None:
             what = b"key" + item.key.encode()
