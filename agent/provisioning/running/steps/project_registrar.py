@@ -57,8 +57,7 @@ class ProjectRegistrar(Registrar):
 
     async def wait(self, request_id: str) -> None:
         """Wait for the result. Raises ServiceRefusal where it failed, DeadlineExceeded."""
-        if request_id:
-            await DeviceCloud(self.client).wait_for_onboarding(request_id)
+        await DeviceCloud(self.client).wait_for_onboarding(request_id)
 
     async def team(self) -> str:
         """Return the id of the team, which the profile names: the token may not ask for it."""
