@@ -131,8 +131,12 @@ class Keyring:
         )
 
 
-def _how_to_set(scheme: Scheme, service: str) -> str:
-    name = {
+def secret_of(scheme: Scheme) -> str:
+    """Return the name in SECRETS of the secret that a kind is, "" for one that is made of keys.
+
+    BASIC may also be with "user_password".
+    """
+    return {
         Scheme.API_KEY: "api_key",
         Scheme.EVALUATION_TOKEN: "evaluation_token",
         Scheme.SERVICE_TOKEN: "service_token",
@@ -140,7 +144,11 @@ def _how_to_set(scheme: Scheme, service: str) -> str:
         Scheme.BASIC: "user_api_key",
         Scheme.PROJECT_KEY: "project_key",
         Scheme.MODEM_PROJECT_KEY: "modem_project_key",
-    }.get(scheme)
+    }.get(scheme, "")
+
+
+def _how_to_set(scheme: Scheme, service: str) -> str:
+    name = secret_of(scheme)
     if name:
         also = " and account.email" if scheme is Scheme.BASIC else ""
         return f"`cellagent config set {name}`, or set {SECRETS[name].variable}{also}"

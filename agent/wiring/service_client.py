@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent.auth.bearer import ApiKey, BearerToken, EvaluationToken, OrganizationToken, ServiceToken
-from agent.auth.credential import Basic, Credential, Keyring, ModemProjectKey, ProjectKey
+from agent.auth.credential import Basic, Credential, Keyring, ModemProjectKey, ProjectKey, secret_of
 from agent.call import Host, Scheme
 from agent.config.profile import AccountSettings
 from agent.config.project import ProjectSlugs
@@ -32,12 +32,7 @@ _PREFERABLE = {
     "organization-token": Scheme.ORGANIZATION_TOKEN,
     "basic": Scheme.BASIC,
 }
-_BEARERS: Mapping[str, type[BearerToken]] = {
-    "api_key": ApiKey,
-    "organization_token": OrganizationToken,
-    "service_token": ServiceToken,
-    "evaluation_token": EvaluationToken,
-}
+_BEARERS: Sequence[type[BearerToken]] = (ApiKey, OrganizationToken, ServiceToken, EvaluationToken)
 
 
 def connect(
@@ -105,11 +100,9 @@ def _address(configuration: Configuration, host: Host, *, unattended: bool) -> s
 def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tuple[Scheme, str]]:
     """Yield, by kind, how each secret is replaced that a service may refuse."""
     secrets = configuration.secrets
-    names = {name: kind.scheme for name, kind in _BEARERS.items()}
-    names |= {"project_key": Scheme.PROJECT_KEY, "modem_project_key": Scheme.MODEM_PROJECT_KEY}
-    names |= {"user_password": Scheme.BASIC, "user_api_key": Scheme.BASIC}  # the key precedes
-    for name, scheme in names.items():
-        if replacing := secrets.replacing(name, unattended=unattended):
+    names = ((scheme, secret_of(scheme)) for scheme in Scheme)
+    for scheme, name in ((Scheme.BASIC, "user_password"), *names):  # the user's key precedes
+        if name and (replacing := secrets.replacing(name, unattended=unattended)):
             yield scheme, replacing
 
 
@@ -118,13 +111,12 @@ def _credentials(
 ) -> Iterator[Credential]:
     profile, secrets = configuration.profile, configuration.secrets
     account, kit = profile.account, profile.kit
-    for name, kind in _BEARERS.items():
-        if secret := secrets.get(name):
-            yield kind(secret)
-    if secret := secrets.get("project_key"):
-        yield ProjectKey(secret, header=account.project_key_header)
-    if secret := secrets.get("modem_project_key"):
-        yield ModemProjectKey(secret, header=account.project_key_header)
+    for bearer in _BEARERS:
+        if secret := secrets.get(secret_of(bearer.scheme)):
+            yield bearer(secret)
+    for key in (ProjectKey, ModemProjectKey):
+        if secret := secrets.get(secret_of(key.scheme)):
+            yield key(secret, header=account.project_key_header)
     for name in ("user_api_key", "user_password"):
         secret = secrets.get(name) if account.email else None
         if secret:
