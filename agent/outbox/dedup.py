@@ -107,8 +107,8 @@ class Deduplicator:
         if (incoming := self._incoming.pop(unnamed, None)) is not None:
             incoming.device = device
             self._incoming[device] = incoming
-        for mark in [mark for mark in self._seen if mark.endswith(before)]:
-            named = mark.removesuffix(before) + after
+        for mark in [mark for mark in self._seen if mark[_SIZE:] == before]:
+            named = mark[:_SIZE] + after
             self._seen[named] = self._seen.pop(mark)
             if mark in self._starts:
                 self._starts[named] = self._starts.pop(mark)

@@ -75,6 +75,14 @@ def test_what_a_kit_printed_before_its_device_was_known_is_the_same_once_it_is(t
         assert box.put(told).duplicates == len(told) == 3
 
 
+def test_a_kit_whose_name_ends_as_another_s_stands_in_keeps_what_it_printed(tmp_path: Path):
+    other = chunks(b"again", device=unnamed(unnamed("kit")))
+    with outbox(tmp_path) as box:
+        box.put(other)
+        box.transact(lambda store: store.name_device(unnamed("kit"), "nrf-1"))
+        assert box.put(other).duplicates == len(other)
+
+
 def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
     message = chunks(bytes(range(90)))
     with outbox(tmp_path) as box:
