@@ -174,7 +174,9 @@ SHAPES = (
     # What a program does, in any language.
     Shape(
         "sending: AT+X",
-        _after(r"[^\W\d_][\w ]{1,40}(?::(?=\s?AT)|(?<=ing)(?= AT\S*$))"),
+        _after(
+            rf"[^\W\d_][\w ]{{1,40}}(?::(?=\s?(?:{COMMAND.pattern}))|(?<=ing)(?= AT[+%#*^&]\S*$))"
+        ),
         rest=Rest.BY_LOOK,
     ),
     Shape(

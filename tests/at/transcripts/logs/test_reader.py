@@ -416,3 +416,8 @@ def test_what_a_program_prints_right_before_a_command_is_not_of_it(printed: str)
 def test_a_blank_that_stands_alone_on_a_line_of_a_port_read_by_characters_is_kept() -> None:
     log = "TX: AT<cr>\n" + "".join(f"RX: {sign}\n" for sign in ("+CME ERROR:", " ", "10", "<cr>"))
     assert lines_of(log)[1] == (RECEIVED, "+CME ERROR: 10")
+
+
+def test_a_sentence_that_ends_with_at_is_no_mark_of_a_command() -> None:
+    log = "AT\nOK\nDone testing AT.\nAT+CPIN?\n+CPIN: READY\nOK\n"
+    assert read_log(log.encode()).shape == "bare"
