@@ -56,6 +56,8 @@ _TOLD = re.compile(rf"\b[a-z]{{2,}} [a-z]{{2,}}\b|{LEVEL}")
 _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""
 _PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
+_TYPED = re.compile(r"^(\W{0,3}[+%#][A-Z]\w{2,12}) (?=:)")
+"""A name, and the blank behind it of who writes an answer by hand."""
 _CONNECTION = frozenset({"+CGATT", "+CGACT"})
 _KEY_COMMANDS = frozenset(
     {
@@ -78,6 +80,7 @@ class Evidence:
         self._before: dict[str, Fact] = {}
         self._names: set[str] = set()
         """Of the commands that were sent."""
+        self._commands: set[str] = set()
         self._refused: dict[str, str] = {}
         """What refused commands were to set, by their names, until it is set after all."""
         self._card_errors = 0
@@ -91,8 +94,8 @@ class Evidence:
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
         self._facts.begin_line(at_s)
-        whole = text
-        if not text.isascii() and "CMNG" not in text:  # there they are a credential's defect
+        whole = _TYPED.sub(r"\1", text)
+        if not whole.isascii() and "CMNG" not in text:  # there they are a credential's defect
             whole = whole.translate(STRAIGHT)
         lines = zip(text.split("\n"), whole.split("\n"), strict=True)
         for offset, (shown, line) in enumerate(lines):
@@ -144,6 +147,8 @@ class Evidence:
         self._listed.clear()
         if not told:
             self._facts.count("unanswered" if "answered" in self._facts else "silent")
+            if command in self._commands:
+                self._facts.count("sent_again")
         if self._pending.upper().startswith("AT%CMNG=0"):
             if defect := defect_of(self._pending):
                 self._facts.note("pem_defect", defect)
@@ -153,6 +158,7 @@ class Evidence:
         if name == "D":
             self._facts.pop("carrier", None)
         self._names.add(name)
+        self._commands.add(command)
         self._facts.note("sent_names", len(self._names))
         self._facts.turns_off = name == "+CFUN" and written in _TURN_OFF
         if written and not self._facts.turns_off:

@@ -320,3 +320,13 @@ def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_name
     found = causes_of_log(b"<err> mqtt: connect failed, user: kit, password: hunter22, err -111\n")
     assert "connect failed" in found[0].evidence
     assert "hunter22" not in found[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("stat", "blamed"), [("+CEREG: 0,0", False), ("+CEREG: 0,2", False), ("+CEREG: 0,1", True)]
+)
+def test_a_connection_that_fails_without_a_network_is_no_fault_of_the_server(
+    stat: str, blamed: bool
+) -> None:
+    log = "AT+CEREG?", stat, "OK", 'AT+CIPSTART=0,"TCP","host.example",80', "+CME ERROR: 3"
+    assert ("server-unreachable" in _causes(*log)) is blamed
