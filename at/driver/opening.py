@@ -35,6 +35,8 @@ _OTHER_TERMINATORS = (
 
 # The answer to AT+CMEE? with OK as V.250, 5.7.1, has it after ATV0: a digit and CR.
 _IN_NUMBERS = re.compile(rb"\+CMEE: ?[0-2][\r\n]+0\r")
+# That answer, and the bytes that a bad line has put before it; more of them are a log's line.
+_DAMAGED = re.compile(rb"^[^\r\n]{1,8}\+CMEE: ?[0-2]", re.MULTILINE)
 
 
 def is_system_port(port: str) -> bool:
@@ -249,6 +251,13 @@ def silence(name: str, received: bytes) -> NoAnswer:
         return NoAnswer(
             f"{labelled(name)} the modem answers in numbers instead of OK and ERROR (ATV0)",
             hint=f"{way}, then try again",
+            received=received,
+        )
+    if damaged := _DAMAGED.search(received):
+        line = repr(damaged[0]).removeprefix("b")
+        return NoAnswer(
+            f"{labelled(name)} the modem answers, but its lines come damaged, as {line}",
+            hint="try another cable; or the speed is wrong: `cellagent ports` tries others",
             received=received,
         )
     return NoAnswer(

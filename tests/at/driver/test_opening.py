@@ -167,6 +167,8 @@ def test_where_more_than_a_quarter_is_no_text_it_is_garbage() -> None:
         (bytes(range(128, 200)), "the speed"),
         (b"hello\r\n", "console"),
         (b"count\r\n0\r\nhello\r\n", "console"),
+        (b"[00:00:01.000] <dbg> at: +CMEE: 0\r\n", "console"),
+        (b"\r\n\xff+CMEE: 0\r\n\r\n\xffOK\r\n", "another cable"),
         (b"+CMEE: 0\r\n0\r", "`printf 'ATV1\\r' > /dev/ttyACM0`"),
     ],
 )
@@ -188,6 +190,18 @@ def test_the_way_back_from_numbers_can_be_pasted_where_the_port_is_a_file(
     port: str, way: str
 ) -> None:
     assert silence(port, b"+CMEE: 0\r\n0\r").hint.startswith(way)
+
+
+def test_a_modem_before_whose_every_line_there_is_noise_is_no_console() -> None:
+    class NoisyModem(LineModem):
+        def say(self, *lines: str) -> None:
+            super().say(*(f"~{line}" for line in lines))
+
+    async def session() -> None:
+        await Modem(NoisyModem().transport).open()
+
+    with pytest.raises(NoAnswer, match=r"come damaged, as '~\+CMEE: 0'"):
+        virtual_time.run(session())
 
 
 def module(line: str) -> str | None:
