@@ -30,6 +30,10 @@ class UpdateObserver:
     def stage(self, text: str) -> None:
         """Handle the beginning of a stage; `text` is a sentence for a person."""
 
+    def ended(self, result: JobResult) -> None:
+        """Handle the end of a job, which the service may not have heard of yet."""
+        self.stage(f"{result.status.value}: {result.detail}")
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Handle progress: `done` of `total` units of `what`; 0 stands for not known."""
 
@@ -64,7 +68,7 @@ class JobReporter:
             proof=opened.proof,
         )
         self.journal.close(result)
-        self.observer.stage(f"{result.status.value}: {result.detail}")
+        self.observer.ended(result)
         await self.deliver()
         return self.journal.result_of(result.job_id) or result
 
@@ -93,7 +97,7 @@ class JobReporter:
             delivered=True,
         )
         self.journal.close(result)
-        self.observer.stage(f"CANCELLED: {result.detail}")
+        self.observer.ended(result)
         return result
 
     async def check_offered(self) -> None:

@@ -35,8 +35,7 @@ JOB_END_KINDS = {
 }
 
 
-_ENDS = {status.value for status in JobStatus}
-_FAILED = {status.value for status in JOB_END_KINDS} - {JobStatus.SUCCEEDED.value}
+_FAILED = JOB_END_KINDS.keys() - {JobStatus.SUCCEEDED}
 
 
 class KitUpdates:
@@ -231,17 +230,22 @@ class _StatusObserver(UpdateObserver):
 
     def stage(self, text: str) -> None:
         """Log the beginning of a stage and show it; `text` is a sentence for a person."""
+        self._show(text)
+        self._concern.log(logging.INFO, text)
+
+    def ended(self, result: JobResult) -> None:
+        """Log the end of a job here, once: the cloud may offer the job again."""
+        text = f"{result.status.value}: {result.detail}"
+        self._show(text)
+        level = logging.WARNING if result.status in _FAILED else logging.INFO
+        self._concern.log(level, f"{result.job_id}: {text}")
+
+    def _show(self, text: str) -> None:
         job = self._job()
         with self._concern.changing() as status:
             status.stage, status.done, status.total = text, None, None
             if job is not None:
                 status.job, status.proof = job.job_id, job.proof or None
-        end = text.partition(":")[0]
-        level = logging.WARNING if end in _FAILED else logging.INFO
-        # The end of a job is told here, once; the cloud may offer the job again.
-        self._concern.log(
-            level, f"{self._concern.status.job or 'an update'}: {text}" if end in _ENDS else text
-        )
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show progress: `done` of `total` units of `what`."""
