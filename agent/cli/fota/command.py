@@ -57,13 +57,19 @@ async def pull(session: Session, dry_run: bool, again: bool) -> int:
     """
     if dry_run:
         return await _check(session, again=again)
-    result = await _pull(session, ProgressOnStderr(), again=again)
+    progress = ProgressOnStderr()
+    try:
+        result = await _pull(session, progress, again=again)
+    except AgentError:
+        if progress.result is not None:  # it ended, and only its report failed
+            note(_in_words(progress.result))
+        raise
     if session.json:
         emit(_result_object(result))
     elif result is None:
         say("no job is pending")
     else:
-        say(f"{result.job_id}: {result.status.value}: {result.detail}")
+        say(_in_words(result))
     return _exit_code(result)
 
 
@@ -101,6 +107,10 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
         _result_object(result),
         "no job is in work" if result is None else f"{result.job_id}: {result.status.value}",
     )
+
+
+def _in_words(result: JobResult) -> str:
+    return f"{result.job_id}: {result.status.value}: {result.detail}"
 
 
 async def _pull(session: Session, observer: UpdateObserver, *, again: bool) -> JobResult | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from agent.cli.framework.command import note
 from agent.cli.framework.terminal import overwrite_line, progress_bar
+from agent.fota.journal import JobResult
 from agent.fota.reporter import UpdateObserver
 
 _PAUSE_S = 0.1
@@ -22,6 +23,13 @@ class ProgressOnStderr(UpdateObserver):
         self._shown = 0.0
         self._tenth = 0
         self._open = False
+        self.result: JobResult | None = None
+        """That of the job that ended, which is not shown here: the command prints it."""
+
+    def ended(self, result: JobResult) -> None:
+        """Keep the result."""
+        self._close()
+        self.result = result
 
     def stage(self, text: str) -> None:
         """Write a line."""

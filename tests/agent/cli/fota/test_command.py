@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from agent.cli.fota import command
 from agent.cli.fota.command import _exit_code, _show
 from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.session import Session
+from agent.errors import Unreachable
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import FORMAT, JobResult
 from at.commands.clock import SetClock, clock_text
@@ -28,6 +30,8 @@ from tests.support.fota.signed_images import public_pem, signed_image, signing_k
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from agent.fota.reporter import UpdateObserver
 
 DEVICE = "bench-kit-1"
 GOES_ON = (
@@ -177,6 +181,7 @@ async def test_a_job_is_checked_pulled_and_shown(
         assert (code, result["status"], result["delivered"]) == (0, "SUCCEEDED", True), err
         assert await office.seen(job_id) == ("SUCCEEDED", result["detail"])
         assert "download [########################] 100 %" in err
+        assert "SUCCEEDED" not in err, "it is the result, on standard output"
         code, (shown,), _ = await fota("status")
         assert (code, shown["device_id"], shown["open"]) == (0, DEVICE, None)
         assert shown["results"][0]["job"] == job_id
@@ -269,6 +274,20 @@ def test_a_device_without_an_update_is_an_object_too_for_a_script(
 def test_the_exit_code_tells_how_a_job_ended(status: str, code: int) -> None:
     ended = JobResult(job_id="job", status=JobStatus(status), detail="", at="")
     assert _exit_code(ended) == code
+
+
+async def test_a_result_that_cannot_be_reported_is_shown_beside_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def unreported(_session: Session, observer: UpdateObserver, *, again: bool) -> None:
+        observer.ended(JobResult(job_id="job-1", status=JobStatus.FAILED, detail="off", at=""))
+        raise Unreachable("no answer")
+
+    monkeypatch.setattr(command, "_pull", unreported)
+    assert command.pull.callback is not None
+    with pytest.raises(Unreachable):
+        await command.pull.callback(Session(), dry_run=False, again=False)
+    assert "job-1: FAILED: off" in capsys.readouterr().err
 
 
 def test_the_bar_fits_a_narrow_terminal_and_tells_rate_and_time_left() -> None:
