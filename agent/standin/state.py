@@ -74,7 +74,6 @@ class ApiKey(Struct, kw_only=True):
     email: str
     team: str
     role: str
-    issued_at: float
     superseded_at: float | None
 
 
@@ -265,8 +264,7 @@ def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
         record.superseded_at = now
         table.put(record.key, record)
     key = secrets.token_hex(20)
-    issued = ApiKey(key=key, email=email, team=team, role=role, issued_at=now, superseded_at=None)
-    table.put(key, issued)
+    table.put(key, ApiKey(key=key, email=email, team=team, role=role, superseded_at=None))
     return key
 
 
