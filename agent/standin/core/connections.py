@@ -132,6 +132,7 @@ def _is_no_cancellation(record: logging.LogRecord) -> bool:
 class Connection(H11Protocol):
     """A connection that records its last activity, and may speak TLS."""
 
+    config: ServerConfig
     last_activity_s = 0.0
     """Of the monotonic clock."""
     all_open: ClassVar[set[Connection]] = set()
@@ -150,7 +151,7 @@ class Connection(H11Protocol):
             # Removed at once: connection_lost is called a turn of the loop later.
             self.all_open.discard(silent)
             silent.transport.abort()
-        context = cast("ServerConfig", self.config).tls()
+        context = self.config.tls()
         if context is None:
             super().connection_made(transport)
         else:
@@ -181,8 +182,7 @@ class Connection(H11Protocol):
         """Record the activity, and handle what the client sent."""
         self.last_activity_s = time.monotonic()
         if self._early is None:
-            now_s = cast("ServerConfig", self.config).clock.time()
-            date = formatdate(now_s, usegmt=True).encode()
+            date = formatdate(self.config.clock.time(), usegmt=True).encode()
             self.server_state.default_headers = [(b"date", date)]
             super().data_received(data)
         else:
