@@ -56,7 +56,9 @@ def bench_view(
     tray, clock = running.bench.tray, time.monotonic()
     slots = tray.ordered()
     columns = tray.layout[0] if tray.layout else math.ceil(math.sqrt(len(slots)))
-    lists: dict[str, Sequence[str]] = {"heading": ["head"], "floor": [], "floor/tray": []}
+    acts = ("scan", "order") if control else ()
+    heading = ["head", *acts, "sound", "alarm"]
+    lists: dict[str, Sequence[str]] = {"heading": heading, "floor": [], "floor/tray": []}
     for row, of_row in enumerate(tray.rows(max(1, columns))):
         names = []
         for slot in of_row:
@@ -82,11 +84,9 @@ def bench_view(
     headline = _headline(tray.tally(), len(needing))
     parts["head"] = _head(headline, tray.tally())
     parts["sound"] = tag("button", "Sound", id="sound", type="button", class_="js")
-    lists["floor/side"] = ["hands"]
-    lists |= {"heading": ["head", *(("scan", "order") if control else ()), "sound", "alarm"]}
     if control:
         parts |= {"scan": _scan_field(running), "order": _order(running)}
-    lists["pace-of-day"] = ["pace"]
+    lists |= {"floor/side": ["hands"], "pace-of-day": ["pace"]}
     return View(headline, parts, lists)
 
 
