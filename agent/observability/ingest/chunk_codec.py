@@ -48,6 +48,14 @@ def is_continuation(chunk: bytes) -> bool:
     return chunk[:1] >= bytes([_CONTINUATION])
 
 
+def first_byte(chunk: bytes) -> bytes:
+    """Return the first byte of the message that a chunk begins, if any. Raises ValueError."""
+    at = 1 if chunk[0] & _CRC_AT_END else 1 + _CRC_SIZE
+    if chunk[0] & _MORE:
+        _, at = decode_varint(chunk, at)
+    return chunk[at : at + 1]
+
+
 def crc16(data: bytes) -> int:
     """CRC-16/XMODEM: polynomial 0x1021, start 0, not reflected. "123456789" gives 0x31C3."""
     return binascii.crc_hqx(data, 0)

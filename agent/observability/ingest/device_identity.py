@@ -34,7 +34,6 @@ class DeviceIdentity:
 UNKNOWN = "unknown"
 """Stands for a name that is not known: the service refuses an event without one."""
 _LARGEST_EVENT = 64 * 1024  # bytes; a larger event is forwarded without being decoded
-_MORE, _CRC_AT_END = 0x40, 0x08
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +140,9 @@ class IdentityTracker:
 def _begins_event(chunk: bytes) -> bool:
     """Return whether a first chunk begins an event: no other message is reassembled."""
     try:
-        at = 1 if chunk[0] & _CRC_AT_END else 3  # else the CRC comes first
-        at = chunk_codec.decode_varint(chunk, at)[1] if chunk[0] & _MORE else at
+        return kind_of(chunk_codec.first_byte(chunk)) == "event"
     except ValueError:
         return False
-    return kind_of(chunk[at : at + 1]) == "event"
 
 
 def _names_in(message: bytes) -> PartialIdentity:
