@@ -118,6 +118,7 @@ def command(
     with early_ledger(settings) as ledger:
         # Only here: a ledger that is far away is reached while they are loaded.
         from agent.cli.provision.operator_ca import load_operator_ca
+        from agent.provisioning.exports import Labels
         from agent.provisioning.planning.goal import RegistrationMethod
         from agent.provisioning.running.batch import require_count
         from agent.provisioning.running.board_run import Station
@@ -148,7 +149,8 @@ def command(
             relabel=frozenset(relabel),
         )
         tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-        wanted = Wanted(tray, watch, scan, quiet, _labels_in(labels), page, page_control)
+        for_labels = None if labels is None else Labels(labels)
+        wanted = Wanted(tray, watch, scan, quiet, for_labels, page, page_control)
         return _provision(session, station, locations, find, wanted, program)
 
 
@@ -321,15 +323,6 @@ async def _finish(handover: Handover) -> bool:
 
 def _not_given(reason: str) -> None:
     note(f"a board's record was not taken, and is kept: {reason}")
-
-
-def _labels_in(folder: Path | None) -> Labels | None:
-    """Return the labels of a folder, None without one. Raises UsageError."""
-    if folder is None:
-        return None
-    from agent.provisioning.exports import Labels
-
-    return Labels(folder)
 
 
 async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
