@@ -74,6 +74,7 @@ class ApiKey(Struct, kw_only=True):
     email: str
     team: str
     role: str
+    issued_at: float
     superseded_at: float | None
 
 
@@ -264,7 +265,8 @@ def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
         record.superseded_at = now
         table.put(record.key, record)
     key = secrets.token_hex(20)
-    table.put(key, ApiKey(key=key, email=email, team=team, role=role, superseded_at=None))
+    issued = ApiKey(key=key, email=email, team=team, role=role, issued_at=now, superseded_at=None)
+    table.put(key, issued)
     return key
 
 
