@@ -75,6 +75,7 @@ class ApiKey(Struct, kw_only=True):
     team: str
     role: str
     issued_at: float
+    """Read by none; a stand-in of 0.1.0 cannot read a key without it."""
     superseded_at: float | None
 
 
