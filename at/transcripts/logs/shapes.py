@@ -215,7 +215,7 @@ LEADS = (
     re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
-    re.compile(r"(?:> ?)+(?=> |\[?\d{1,4}[-:/.]\d\d)"),  # of a mail that was quoted
+    re.compile(r"(?:> )+(?=> )|(?:> ?)+(?=\[?\d{1,4}[-:/.]\d\d)"),  # of a mail that was quoted
     re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
     re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
     # Python's logging: the level, the name of the logger.
