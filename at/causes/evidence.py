@@ -8,11 +8,10 @@ of the table.
 import re
 from collections.abc import Mapping
 
-from at.causes.facts import BESIDES_LTE, ZEROS, Fact, Facts, Value
+from at.causes.facts import BESIDES_LTE, Fact, Facts, Value
 from at.causes.line_content import (
     SAYS_RECEIVED,
     asked_to_end,
-    bands_of,
     command_in,
     named_in,
     numbered_in,
@@ -23,9 +22,9 @@ from at.causes.line_content import (
     without_harmless,
 )
 from at.causes.table import Table, Words
+from at.causes.value_notes import ValueNotes
 from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
-from at.commands.registration import REGISTERED
 from at.protocol.error_codes import CME_OF_CMS, code_name
 from at.protocol.kit_log import LEVEL
 from at.transcripts.logs.shapes import LOST_END
@@ -74,6 +73,7 @@ class Evidence:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._facts = Facts()
+        self._values = ValueNotes(table.same, self._facts)
         self._pending = ""
         """The command that waits for its result."""
         self._sent_as = "", 0
@@ -88,8 +88,6 @@ class Evidence:
         """Whether somebody asked for the end of a connection, and has opened none since."""
         self._unwritten: set[tuple[str, ...]] = set()
         """The tags and types of the credentials whose write was refused last."""
-        self._listed: dict[int, set[int]] = {}
-        """The types of the credentials of each tag, as they were listed last."""
 
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
@@ -144,7 +142,7 @@ class Evidence:
         self._pending = command
         self._sent_as = self._facts.line, self._facts.number
         self._before = dict(self._facts)
-        self._listed.clear()
+        self._values.begin_list()
         if not told:
             self._facts.count("unanswered" if "answered" in self._facts else "silent")
             if command in self._commands:
@@ -168,7 +166,7 @@ class Evidence:
         values = values_of(name, body, self._pending)
         if values is not None:
             self._answered()
-            self._set_all(name, values)
+            self._values.note(name, values, self._pending)
             if body.replace(" ", "").startswith(self._refused.get(name, body)):
                 self._refused.pop(name, None)
             if name in _TELL_OF_OFF and not self._facts.is_on:
@@ -288,7 +286,7 @@ class Evidence:
         if name not in _SETTINGS:
             return
         if name == "%XBANDLOCK":
-            self._band_lock(written.partition(",")[2] if written[:1] != "0" else "")
+            self._values.note_band_lock(written.partition(",")[2] if written[:1] != "0" else "")
             return
         if name == "+COPS" and written.startswith("0"):
             written = "0"
@@ -296,7 +294,7 @@ class Evidence:
             return
         values = values_of(name, written, f"AT{name}?")
         if values is not None:
-            self._set_all(name, values)
+            self._values.note(name, values, self._pending)
 
     def _forget(self, name: str) -> None:
         """Undo what a command would have set, for it was refused."""
@@ -320,82 +318,6 @@ class Evidence:
                 if match := words.search(searched):
                     told = _told(words, match)
                     self._facts.note(words.fact.replace("{}", str(told)), told)
-
-    def _set_all(self, name: str, values: Mapping[str, object]) -> None:
-        if name == "%XBANDLOCK":
-            self._band_lock(self._facts.line)
-        for field, value in values.items():
-            key = f"{name}.{field}"
-            short = self._table.same.get(key)
-            if name == "%XVBATLOWLVL" and name in self._pending.upper():
-                short = None  # the level itself, and no notice of a supply below it
-            if isinstance(value, int | float | str):
-                self._facts.note(key, value)
-                if short:
-                    self._facts.note(short, value)
-            elif not short:
-                self._facts.pop(key, None)
-        self._refusal(name, values)
-        if name == "%CMNG":
-            self._credential(values)
-        elif name == "+CGPADDR":
-            self._address(values)
-        elif name == "+COPS" and "networks" in values:
-            self._networks(values["networks"])
-
-    def _refusal(self, name: str, values: Mapping[str, object]) -> None:
-        """Note the cause number of +CEREG or +CEER; 0 is none."""
-        cause = values.get("reject_cause")
-        if name == "+CEREG" and values.get("cause_type") == 0 and isinstance(cause, int) and cause:
-            if values.get("stat") not in REGISTERED:
-                self._facts.note("emm", cause)
-        elif name == "+CEER" and isinstance(values.get("cause"), int) and values["cause"]:
-            module = str(values.get("module")).lower()
-            if module in {"emm", "esm"}:
-                number = values["cause"]
-                assert isinstance(number, int)
-                self._facts.note(f"{module}_last", number)
-
-    def _credential(self, values: Mapping[str, object]) -> None:
-        """Note a client certificate that is listed without its key, as the list goes on."""
-        tag, kind = values.get("sec_tag"), values.get("type")
-        if self._pending.count(",") > 1 or not (isinstance(tag, int) and isinstance(kind, int)):
-            return  # one type alone was asked for
-        self._listed.setdefault(tag, set()).add(kind)
-        half = [tag for tag, kinds in self._listed.items() if {1, 2} & kinds == {1}]
-        self._facts.pop("cert_without_key", None)
-        if half:
-            self._facts.note("cert_without_key", half[0])
-
-    def _address(self, values: Mapping[str, object]) -> None:
-        given = f"{values.get('ipv4') or ''}{values.get('ipv6') or ''}"
-        if ZEROS.issuperset(given):
-            self._facts.pop("address", None)
-            self._facts.note("no_address", 1)
-
-    def _networks(self, networks: object) -> None:
-        found = networks if isinstance(networks, list) else []
-        stats = [one.get("stat") for one in found if isinstance(one, dict)]
-        self._facts.note("plmns_found", len(stats))
-        self._facts.note("plmns_forbidden", int(bool(stats) and set(stats) == {3}))
-
-    def _band_lock(self, text: str) -> None:
-        """Note the bands of a lock, and whether the modem has any of them."""
-        bands = bands_of(text)
-        if not bands:
-            self._facts.note("unlocked", 1)
-        for name in ("band_lock", "band_count", "band_lock_supported"):
-            self._facts.pop(name, None)
-        if bands:
-            self._facts.note("band_lock", ", ".join(map(str, sorted(bands))))
-            self._facts.note("band_count", len(bands))
-            self._judge_bands(bands)
-
-    def _judge_bands(self, bands: set[int]) -> None:
-        known = self._facts.get("%XCBAND.bands")
-        if known is not None:
-            supported = {int(band) for band in str(known.value).split(", ") if band}
-            self._facts.note("band_lock_supported", int(bool(bands & supported)))
 
 
 def _meaning(word: str, error: Value) -> str:
