@@ -107,7 +107,7 @@ async def handshake(
         answer = await _Handshake(link, answer_timeout_s).first_answer(dialect, terminator)
     link.answers_no_probe = not answer.ok
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
-    return int(setting[0]) if setting and setting[0].isdigit() else None
+    return int(setting[0]) if setting and setting[0].isdecimal() else None
 
 
 class _Handshake:

@@ -36,7 +36,7 @@ def clock(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def _read(text: str) -> float:
     zone = text[17:]
-    if len(text) not in {17, 20} or (zone and not (zone[0] in "+-" and zone[1:].isdigit())):
+    if len(text) not in {17, 20} or (zone and not (zone[0] in "+-" and zone[1:].isdecimal())):
         raise BadRequest
     try:
         local = datetime.strptime(text[:17], "%y/%m/%d,%H:%M:%S").replace(tzinfo=UTC)

@@ -22,7 +22,7 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     mode = request.number(0, 0, 3)
     if mode == 1:
         request.number(1, 2, 2)
-        if not request.text(2).isdigit():
+        if not request.text(2).isdecimal():
             raise BadRequest
     elif mode == 3:
         request.number(1, 0, 2)

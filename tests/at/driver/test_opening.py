@@ -109,6 +109,18 @@ def test_the_terminator_is_found_by_completing_the_question(
     assert virtual_time.run(session()) == (found, asked_for)
 
 
+def test_a_setting_that_noise_made_no_number_keeps_nobody_out() -> None:
+    async def session() -> list[str]:
+        far = LineModem()
+        far.reads = {"AT+CMEE?": "+CMEE: \xb2"}
+        modem = Modem(far.transport)
+        await modem.open()
+        await modem.close()
+        return far.received
+
+    assert not any("+CMEE=" in line for line in virtual_time.run(session()))
+
+
 def test_what_an_earlier_client_left_half_typed_does_not_hide_the_modem() -> None:
     async def session() -> list[str]:
         far = LineModem(echoing)

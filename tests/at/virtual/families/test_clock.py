@@ -27,6 +27,9 @@ def test_a_time_is_set_and_shown_in_the_zone_of_the_network(given: str, shown: s
     assert ask(modem, "AT+CCLK?")[0] == f'+CCLK: "{shown}"'
 
 
-@pytest.mark.parametrize("given", ["", "25/13/02,03:04:05+00", "25/01/02,03:04:05*00", "25/01/02"])
+@pytest.mark.parametrize(
+    "given",
+    ["", "25/13/02,03:04:05+00", "25/01/02,03:04:05*00", "25/01/02", "25/01/02,03:04:05+0\xb2"],
+)
 def test_a_time_that_is_none_is_refused(given: str) -> None:
     assert ask(switched_on(), f'AT+CCLK="{given}"') == ["ERROR"]

@@ -22,7 +22,9 @@ def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
     assert_answered(command, answer)
 
 
-@pytest.mark.parametrize("command", ["AT+CEMODE=1", "AT+CEMODE=3", "AT+CEMODE", "AT+CGATT=0"])
+@pytest.mark.parametrize(
+    "command", ['AT+COPS=1,2,"0010\xb2"', "AT+CEMODE=1", "AT+CEMODE=3", "AT+CEMODE", "AT+CGATT=0"]
+)
 def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
     assert ask(switched_on("AT+CFUN=1"), command) == ["ERROR"]
 
