@@ -33,7 +33,13 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: cellagent outbox list --json")
-@click.option("--limit", default=1000, show_default=True, help="The most items to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=1000,
+    show_default=True,
+    help="The most items to show.",
+)
 async def list_command(session: Session, limit: int) -> None:
     """Show what waits and what is parked, the oldest first."""
     from agent.outbox import queries

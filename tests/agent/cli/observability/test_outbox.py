@@ -29,6 +29,7 @@ async def test_what_cannot_be_sent_is_kept_and_listed_and_sent_later(offline, st
     assert (code, item["kind"], item["device"]) == (0, "event", "kit-1")
     _, lines, _ = await cellagent("outbox", "list", "--limit", "0")
     assert [*map(list, lines)] == [["summary"]]
+    assert (await cellagent("outbox", "list", "--limit", "-1"))[0] == 2
     heading, row, summary = completed("outbox", "list").stdout.splitlines()
     assert heading.split() == ["id", "kind", "device", "bytes", "captured", "state"]
     assert row.split()[1:3] == ["event", "kit-1"]
