@@ -41,10 +41,10 @@ def test_the_only_kit_of_the_table_needs_no_port_and_of_two_one_is_to_be_named()
         _ = Session(profile_name="lab").kit
     assert LEFT in refused.value.hint
     assert RIGHT in refused.value.hint
-    set_value("kits.left.port", "replay:a session.txt", profile="lab")
+    set_value("kits.left.port", "replay:/a session.txt", profile="lab")
     with pytest.raises(UsageError) as refused:
         _ = Session(profile_name="lab").kit
-    assert "`--port 'replay:a session.txt'`" in refused.value.hint
+    assert "`--port 'replay:/a session.txt'`" in refused.value.hint
 
 
 def test_the_only_kit_that_is_plugged_in_is_named_by_its_serial(
