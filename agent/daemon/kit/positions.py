@@ -89,6 +89,7 @@ class KitPositions:
         except AgentError:
             if is_registered():
                 raise
+            self._asked_s = 0.0  # nothing can be reported until the network wakes it
             self.concern.set_waiting("the kit to be on the network")
         else:
             self.concern.set_well()
@@ -119,6 +120,8 @@ class KitPositions:
                 status.track = [*status.track[1 - HISTORY :], place]
         if moved(self._store.record.reported, fix):
             await self._report(profile.kit.device_id, fix, position, client)
+        else:
+            self._nothing_is_unreported()  # a kit that is back where it was reported
 
     async def _report(
         self, device_id: str, fix: Fix, position: dict[str, object], client: HttpClient
@@ -138,13 +141,16 @@ class KitPositions:
                 self.concern.log(logging.WARNING, with_hint(text, hint))
             self.concern.awaits_service = isinstance(error, Unavailable) and not self._asked_s
             return
-        self._asked_s = 0.0
+        self._nothing_is_unreported()
         self._store.update(reported=position)
-        with self.concern.changing() as status:
-            status.unreported = status.unreported_hint = None
         assert fix.position is not None
         where = f"{fix.position.lat:.5f}, {fix.position.lon:.5f}"
         self.concern.log(logging.INFO, f"at {where}; the device cloud was told")
+
+    def _nothing_is_unreported(self) -> None:
+        self._asked_s = 0.0
+        with self.concern.changing() as status:
+            status.unreported = status.unreported_hint = None
 
 
 def pause_s(interval_s: float, asked_s: float) -> float:

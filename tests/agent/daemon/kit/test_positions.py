@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,10 +91,14 @@ async def test_a_place_that_could_not_be_reported_is_once_a_person_has_mended_it
         assert await agent.stop() == 0
 
 
-def located_kit(monkeypatch: pytest.MonkeyPatch) -> KitPositions:
-    """Return the positions of a kit that is found at once, at one place."""
+def located_kit(
+    monkeypatch: pytest.MonkeyPatch, record: Any = None, failures: Sequence[Exception] = ()
+) -> KitPositions:
+    """Return the positions of a kit that is found at once, if nothing fails."""
 
     async def locate() -> Fix:
+        for failure in failures:
+            raise failure
         return Fix(NOW, LocationMethod.CELL, Position(63.4, 10.4, 500.0), 1, 0, ())
 
     async def modem(_waiting: object) -> None:
@@ -104,7 +109,7 @@ def located_kit(monkeypatch: pytest.MonkeyPatch) -> KitPositions:
 
     found: Any = SimpleNamespace(scan_cells=None, locate=locate)
     monkeypatch.setattr(positions, "locator_for", lambda *_: found)
-    record = SimpleNamespace(position=None, reported=None)
+    record = record or SimpleNamespace(position=None, reported=None)
     store: Any = SimpleNamespace(record=record, append_position=ignore, update=ignore)
     link: Any = SimpleNamespace(wait_up=modem)
     return KitPositions(StatusRegistry().add_concern(LocationStatus, "kit"), link, store)
@@ -152,6 +157,51 @@ def test_a_report_that_the_service_put_off_is_tried_again_when_it_asked_for_that
     assert 600.0 <= (kit.concern.status.next_try - began).total_seconds() < 700.0
     kit.service_is_back()
     assert not kit.concern.wake.is_set()
+
+
+BUSY = failing(RateLimited("too many", status=429, retry_after_s=5.0))
+
+
+async def run_once(kit: KitPositions, *, registered: bool = True) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(kit.run(lambda: PROFILE, BUSY, str, lambda: registered), 1.0)
+
+
+def seconds_to_next_try(kit: KitPositions) -> float:
+    assert kit.concern.status.next_try is not None
+    return (kit.concern.status.next_try - datetime.now(UTC)).total_seconds()
+
+
+def test_a_kit_that_is_back_where_it_was_reported_is_found_at_the_interval_again(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    record = SimpleNamespace(position=None, reported=None)
+    kit = located_kit(monkeypatch, record)
+
+    async def away_and_back() -> None:
+        await run_once(kit)
+        assert kit.concern.status.unreported == "too many"
+        record.reported = {"lat": 63.4, "lon": 10.4, "uncertainty": 500.0}
+        await run_once(kit)
+
+    virtual_time.run(away_and_back())
+    assert kit.concern.status.unreported is None
+    assert seconds_to_next_try(kit) > 3500.0
+
+
+def test_a_kit_off_the_network_is_found_at_the_interval_though_a_report_was_put_off(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    failures: list[Exception] = []
+    kit = located_kit(monkeypatch, failures=failures)
+
+    async def on_and_off() -> None:
+        await run_once(kit)
+        failures.append(Unreachable("no answer"))
+        await run_once(kit, registered=False)
+
+    virtual_time.run(on_and_off())
+    assert seconds_to_next_try(kit) > 3500.0
 
 
 @pytest.mark.parametrize(
