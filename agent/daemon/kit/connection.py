@@ -36,6 +36,7 @@ from at.protocol.errors import CommandRejected
 
 CHECK_S = 60.0
 """Between two checks of a kit that sends nothing: a dead link shows within this time."""
+_PAUSE_S = 1.0  # from one check to the next, of a kit that sends notices without end
 _RESET_LOOP = "RESET LOOP"
 
 
@@ -122,6 +123,7 @@ class KitConnection:
                         continue  # its mode is the kit's own wish, and no finding
                     await self._check(modem)
                     await self._read(modem)
+                    await asyncio.sleep(_PAUSE_S)
 
             await self._read(modem)
             await first_of(
