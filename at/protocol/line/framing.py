@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from at.protocol import kit_log
-from at.protocol.dialect import PROMPTS
+from at.protocol.dialect import BOOT_BANNER, PROMPTS, tells_start
 from at.protocol.state_machine import IdentityEnum, Transitions
 
 LIMIT_BYTES = 64 * 1024
@@ -30,6 +30,7 @@ _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
 # A row in parentheses is whole once they close, with however many quotes in the name of a network.
 _ROW = re.compile(rb"[+%#][A-Za-z0-9_]+:[ \t]*\(.*\)")
 _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
+_BANNER = BOOT_BANNER.encode()
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
 # Printable ASCII but for the signs of prompts.
@@ -155,6 +156,7 @@ class Framer:
             len(ends) != 2 * (len(lines) - 1)
             or b"\r" in rest
             or b" \r" in whole
+            or _BANNER in whole
             or len(whole) > self.limit
         ):
             return None
@@ -190,11 +192,7 @@ class Framer:
             yield Prompt()
         elif pending:
             yield from self._line(pending, b"")
-        yield from self._release()
-        if self._state is CUT:
-            yield Line(_text(self._end()), mended=True)
-        elif self._state is OVERLONG:
-            self._end()
+        yield from self._give_up()
         self._last = _OTHER
 
     def drop_partial(self) -> Iterator[Event]:
@@ -281,6 +279,11 @@ class Framer:
         body = body.strip(_EDGES)
         if not body:
             return
+        elif (start := body.find(_BANNER)) > 0:
+            # A restart broke a line off, or made noise that is none.
+            yield from self._line(body[:start], end)
+            yield from self._give_up()
+            yield Log(_text(body[start:]))
         elif _LOG.match(body):
             yield Log(_text(body))
         elif b"> " in body and (log := _LOG_WITHIN.search(body)):
@@ -296,10 +299,10 @@ class Framer:
 
     def _mend(self, body: bytes, end: bytes) -> Iterator[Event]:
         """Join a line to the head that a log line cut off."""
-        if _LOG.match(body):
+        if _LOG.match(body) and body.find(_BANNER) < 1:
             yield Log(_text(body))
             return
-        if _FRESH.match(body) or _FINAL.fullmatch(body):
+        if _begins_anew(body) or _FINAL.fullmatch(body):
             # The rest of the cut line is lost: this line is a new one.
             yield Line(_text(self._end()), mended=True)
             yield from self._line(body, end)
@@ -320,16 +323,24 @@ class Framer:
 
     def _quoted(self, body: bytes, end: bytes) -> Iterator[Event]:
         """Read a line while a quote is open."""
-        if _LOG_WITHIN.match(body):
+        if _LOG_WITHIN.match(body) and _BANNER not in body:
             yield Log(_text(body))
-        elif _FRESH.match(body) or len(self._kept) + len(body) > self.limit:
-            # The quote was a stray one: no quoted text has a line that begins like an answer.
+        elif _begins_anew(body) or len(self._kept) + len(body) > self.limit:
+            # The quote was a stray one, or a restart broke its text off.
             yield from self._release()
             yield from self._line(body, end)
         elif not body.count(b'"') & 1:
             self._keep_quoted(body, end)
         else:
             yield Line(_text((self._end() + body).strip(_EDGES)))
+
+    def _give_up(self) -> Iterator[Event]:
+        """Yield what is kept of a line whose end does not come."""
+        yield from self._release()
+        if self._state is CUT:
+            yield Line(_text(self._end()), mended=True)
+        elif self._state is OVERLONG:
+            self._end()
 
     def _release(self) -> Iterator[Event]:
         """Yield the lines that are kept one by one: the quote was never closed."""
@@ -338,6 +349,11 @@ class Framer:
             yield Line(_text(first.rstrip(b"\r\n")))
             for line in rest:
                 yield from self._line(line.rstrip(b"\r\n"), b"\n")
+
+
+def _begins_anew(body: bytes) -> bool:
+    """Return whether a line goes on with none before: it begins like an answer, or is a start."""
+    return _FRESH.match(body) is not None or _BANNER in body or tells_start(_text(body))
 
 
 def _text(line: bytes) -> str:

@@ -89,6 +89,37 @@ def test_a_boot_banner_is_a_log_line_and_a_restart() -> None:
     assert live("AT", f"{banner}\r\n") == [Log(banner), Restart(banner)]
 
 
+BANNER = "*** Booting nRF Connect SDK v2.7.0 ***"
+
+
+@pytest.mark.parametrize(
+    ("stream", "start"),
+    [
+        (f"\xff{BANNER}\r\n", BANNER),  # the line is no line yet while the kit resets
+        (f'%JWT: "eyJhbGciOi{BANNER}\r\n', BANNER),
+        (f'%JWT: "eyJhbGciOi\r\n{BANNER}\r\n', BANNER),
+        (f'%JWT: "eyJhbGciOi\r\n\0{BANNER}\r\n', BANNER),
+        ('%JWT: "eyJhbGciOi\r\nReady\r\n', "Ready"),
+        (f"%JWT: [00:00:07.250,000] <inf> app: x\r\n\x7f{BANNER}\r\n", BANNER),
+        ("%JWT: [00:00:07.250,000] <inf> app: x\r\nReady\r\n", "Ready"),
+        (f"[00:00:07.250,000] <inf> app: x{BANNER}\r\n", BANNER),
+        (f"%JWT: [00:00:07.250,000] <inf> app: x{BANNER}\r\n", BANNER),
+        (f'%JWT: "ey\r\n[00:00:07.250,000] <inf> app: x{BANNER}\r\n', BANNER),
+    ],
+)
+def test_a_restart_is_told_from_the_line_that_it_broke_off(stream: str, start: str) -> None:
+    machine = Exchange()
+    machine.start("AT%JWT")
+    items = list(machine.feed(stream.encode("latin-1")))
+    assert Restart(start) in items
+    assert not machine.in_flight
+
+
+def test_a_log_line_that_a_restart_broke_off_within_an_answer_is_shown() -> None:
+    log = "[00:00:07.250,000] <inf> app: x"
+    assert live("AT%JWT", f"%JWT: {log}{BANNER}\r\n") == [Log(log), Log(BANNER), Restart(BANNER)]
+
+
 def test_a_modem_fault_is_a_notice_and_a_restart() -> None:
     line = "#XMODEM: FAULT,0x3,0x20083C2A"
     assert live("AT", f"{line}\r\n") == [NoticeLine("#XMODEM", line), Restart(line)]
@@ -170,6 +201,7 @@ def test_no_bytes_make_the_reader_fail(pieces: list[bytes], is_offline: bool) ->
                 b"[00:00:12.345,678] <inf> a: b",
                 b"AT+CGMR\r\r\n",
                 b"*** Booting\r\n",
+                b"*** Booting",
                 b"\xff\r\n",
             ]
         ),

@@ -49,6 +49,8 @@ PIECES = st.sampled_from(
         b"\x00\xff\xfe",
         b"AT+CGMR\r\r\n",
         b"*** Booting nRF Connect SDK ***\r\n",
+        b"*** Booting nRF Connect SDK ***",
+        b"Ready\r\n",
         b"x" * 150,
         b'"',
     ]
