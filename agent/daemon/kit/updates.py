@@ -120,6 +120,13 @@ class KitUpdates:
             if part.startswith(NOT_BACK):
                 yield Finding(f"since its update the kit is {part}", "`cellagent modem why`")
 
+    def forget(self) -> None:
+        """Look at once: what was found, and how it ended, was another kit's."""
+        self._last = None
+        with self.concern.changing() as status:
+            status.last = None
+        self.concern.wake.set()
+
     def try_again(self) -> None:
         """Try at once what failed, or was broken off: the kit is back, or was in other hands."""
         if self.concern.phase in {Phase.TROUBLE, Phase.WAITING}:

@@ -1,4 +1,4 @@
-"""The connection to a kit's modem: how often it is looked at."""
+"""The connection to a kit's modem: how often it is looked at, and what another kit changes."""
 
 import asyncio
 from contextlib import suppress
@@ -12,10 +12,37 @@ from agent.auth.credential import Keyring
 from agent.config.profile import KitSettings, Profile
 from agent.daemon.kit import link
 from agent.daemon.kit.kit import KitAgent
+from agent.daemon.snapshot import FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.http import HttpClient
 from tests.support.harness import virtual_time
 from tests.support.modem.line_modem import LineModem
+from tests.support.page.statuses import NOW
+
+
+def kit_of(
+    modem: LineModem, folder: Path, monkeypatch: pytest.MonkeyPatch, registry: StatusRegistry
+) -> KitAgent:
+    monkeypatch.setattr(link, "transport_of", lambda *_, **__: modem.transport)
+    nowhere: Any = None
+    outbox: Any = SimpleNamespace(submit=lambda _work: None)
+    return KitAgent(
+        "kit",
+        Profile(kit=KitSettings(port="/dev/ttyACM0")),
+        HttpClient(nowhere, {}, Keyring([])),
+        registry=registry,
+        outbox=outbox,
+        state_dir=folder,
+        wake_delivery=lambda: None,
+    )
+
+
+def serve(kit: KitAgent, seconds: float) -> None:
+    async def limited() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(kit.link.run(), seconds)
+
+    virtual_time.run(limited())
 
 
 def test_a_kit_that_sends_a_notice_with_each_answer_is_not_checked_without_end(
@@ -26,23 +53,27 @@ def test_a_kit_that_sends_a_notice_with_each_answer_is_not_checked_without_end(
         return modem.reads.get(command, "")
 
     modem = LineModem(body, lambda _command: 0.001)
-    monkeypatch.setattr(link, "transport_of", lambda *_, **__: modem.transport)
-    nowhere: Any = None
-    outbox: Any = SimpleNamespace(submit=lambda _work: None)
-    client = HttpClient(nowhere, {}, Keyring([]))
-    kit = KitAgent(
-        "kit",
-        Profile(kit=KitSettings(port="/dev/ttyACM0")),
-        client,
-        registry=StatusRegistry(),
-        outbox=outbox,
-        state_dir=tmp_path,
-        wake_delivery=lambda: None,
-    )
-
-    async def minute() -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(kit.link.run(), 60.0)
-
-    virtual_time.run(minute())
+    serve(kit_of(modem, tmp_path, monkeypatch, StatusRegistry()), 60.0)
     assert 10 < modem.received.count("AT+CEREG?") < 70
+
+
+def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_one_was_not_its(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def body(command: str) -> str | None:
+        if command != "AT+CGSN=1":
+            return modem.reads.get(command, "")
+        if asyncio.get_running_loop().time() > 30.0:
+            return '+CGSN: "490154203237518"'
+        fota.wake.clear()
+        return '+CGSN: "352656100367872"'
+
+    modem = LineModem(body, lambda _command: 0.001)
+    registry = StatusRegistry()
+    kit = kit_of(modem, tmp_path, monkeypatch, registry)
+    fota = next(concern for concern in registry.concerns if concern.name == "fota")
+    assert isinstance(fota.status, FotaStatus)
+    fota.status.last = LastJob("job-1", "SUCCEEDED", NOW.isoformat(), None)
+    serve(kit, 200.0)
+    assert fota.wake.is_set()
+    assert fota.status.last is None
