@@ -72,21 +72,6 @@ class DeviceCa:
     def __repr__(self) -> str:
         return f"DeviceCa({self.certificate.subject.rfc4514_string()})"
 
-    def require_valid(self, now: datetime) -> None:
-        """Raise UsageError where the CA's certificate does not hold at this time."""
-        begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
-        if now > end:
-            raise UsageError(
-                f"the CA's certificate expired on {end:%Y-%m-%d}: what it signs is worth nothing",
-                hint="renew it; or this host's clock is wrong: compare it with `date -u`",
-            )
-        if now < begin:
-            raise UsageError(
-                f"the CA's certificate holds from {begin:%Y-%m-%d %H:%M}, and this host's clock "
-                f"says {now:%Y-%m-%d %H:%M} (UTC)",
-                hint="set this host's clock with `timedatectl set-ntp true`, then run again",
-            )
-
     def shortens(self, now: datetime, life: timedelta) -> str:
         """Return a note if what is signed now must end with the CA, before its `life`; else ""."""
         end = self.certificate.not_valid_after_utc
@@ -112,7 +97,7 @@ class DeviceCa:
         It ends after its `life`, and with the CA at the latest. Raises UsageError where the CA
         does not hold any more, TokenError where its token is gone.
         """
-        self.require_valid(now)
+        _require_valid(self.certificate, now)
         # Within the CA's own time: some verifiers want a chain's times nested.
         begin = max(now - BACKDATED, self.certificate.not_valid_before_utc)
         end = min(now + life, self.certificate.not_valid_after_utc)
@@ -148,10 +133,29 @@ def _prove(key: CaKey) -> None:
 def ends_before(file: Path, now: datetime, life: timedelta) -> datetime | None:
     """Return when the CA in a file ends, if a certificate of that `life` ends with it, else None.
 
-    Its key is not read. Raises UsageError as `DeviceCa.load` does for the certificate.
+    Its key is not read. Raises UsageError as `DeviceCa.load` does for the certificate, and where
+    it does not hold now.
     """
-    end = _certificate(file).not_valid_after_utc
+    certificate = _certificate(file)
+    _require_valid(certificate, now)
+    end = certificate.not_valid_after_utc
     return end if end - now < life else None
+
+
+def _require_valid(certificate: x509.Certificate, now: datetime) -> None:
+    """Raise UsageError where the CA's certificate does not hold at this time."""
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > end:
+        raise UsageError(
+            f"the CA's certificate expired on {end:%Y-%m-%d}: what it signs is worth nothing",
+            hint="renew it; or this host's clock is wrong: compare it with `date -u`",
+        )
+    if now < begin:
+        raise UsageError(
+            f"the CA's certificate holds from {begin:%Y-%m-%d %H:%M}, and this host's clock "
+            f"says {now:%Y-%m-%d %H:%M} (UTC)",
+            hint="set this host's clock with `timedatectl set-ntp true`, then run again",
+        )
 
 
 def _certificate(file: Path) -> x509.Certificate:

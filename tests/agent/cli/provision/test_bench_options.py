@@ -102,6 +102,17 @@ async def test_what_cannot_sign_or_be_written_is_named_first(
     assert line["error"]["try"]
 
 
+@pytest.mark.parametrize("command", ["run", "plan"])
+async def test_a_ca_that_expired_is_named_by_a_plan_too_and_before_its_passphrase_is_asked_for(
+    standin: StandIn, tmp_path: Path, command: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    make_ca(tmp_path, begin=NOW - 9 * DAY, end=NOW - DAY, password=PASSPHRASE.encode())
+    refused = await cellagent("provision", command, NO_KIT, "--json")
+    assert refused.code == 2, refused.out + refused.err
+    assert "expired on" in refused.lines[0]["error"]["message"]
+
+
 def no_host(_folder: Path) -> None:
     set_value("hosts.device_cloud", "", profile="tray")
 
