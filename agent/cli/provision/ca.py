@@ -1,6 +1,7 @@
 """`cellagent provision ca create`: makes a CA for a bench."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
@@ -42,7 +43,7 @@ def create(session: Session, folder: Path, name: str, days: int, uri: str | None
     now, life = datetime.now(UTC), timedelta(days=days)
     where = named_path(folder).absolute()
     if uri is None:
-        passphrase = new_passphrase(session.configuration)
+        passphrase = partial(new_passphrase, session.configuration)
         certificate, file = create_ca(where, name, passphrase, now, life)
         key, kept = str(file), f"{file}: its key, encrypted; readable by you alone"
     else:

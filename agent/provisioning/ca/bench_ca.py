@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,12 +33,12 @@ def ca_certificate(
 
 
 def create_ca(
-    folder: Path, name: str, passphrase: str, now: datetime, life: timedelta
+    folder: Path, name: str, passphrase: Callable[[], str], now: datetime, life: timedelta
 ) -> tuple[Path, Path]:
     """Write ca.pem and ca.key (0600, PKCS #8, encrypted) into a folder; return both paths.
 
-    Nothing is overwritten, and no key is left without its certificate. Raises UsageError,
-    AgentError.
+    `passphrase` is called only where neither is there. Nothing is overwritten, and no key is
+    left without its certificate. Raises UsageError, AgentError.
     """
     certificate_file, key_file = folder / "ca.pem", folder / "ca.key"
     _require_free(certificate_file, key_file)
@@ -45,7 +46,7 @@ def create_ca(
     encrypted = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(passphrase.encode()),
+        serialization.BestAvailableEncryption(passphrase().encode()),
     )
     certificate = ca_certificate(key, name, now, life)
     _write(key_file, encrypted)

@@ -25,7 +25,7 @@ LIFE = timedelta(days=7300)
 
 
 def test_its_key_is_encrypted_and_private_and_openssl_takes_what_it_signs(tmp_path: Path) -> None:
-    certificate, key = create_ca(tmp_path / "new", "my bench", "pass phrase é", NOW, LIFE)
+    certificate, key = create_ca(tmp_path / "new", "my bench", lambda: "pass phrase é", NOW, LIFE)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert b"ENCRYPTED PRIVATE KEY" in key.read_bytes()
     with pytest.raises(CredentialError):
@@ -41,7 +41,7 @@ def test_its_key_is_encrypted_and_private_and_openssl_takes_what_it_signs(tmp_pa
 def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("mine")
     with pytest.raises(UsageError, match="never overwritten"):
-        create_ca(tmp_path, "my bench", "x", NOW, LIFE)
+        create_ca(tmp_path, "my bench", lambda: "x", NOW, LIFE)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(there, "mine")]
 
 
@@ -57,7 +57,7 @@ def test_a_key_whose_certificate_finds_no_room_is_not_left_behind(
 
     monkeypatch.setattr(bench_ca, "write_private", written)
     with pytest.raises(AgentError, match="No space left"):
-        create_ca(tmp_path, "my bench", "x", NOW, LIFE)
+        create_ca(tmp_path, "my bench", lambda: "x", NOW, LIFE)
     assert not list(tmp_path.iterdir())
 
 
