@@ -163,7 +163,8 @@ _HINTS: dict[int, str] = {
     127: """`cellagent modem at AT+CFUN=4 'AT+CGDCONT=0,"IP","APN"' AT+CFUN=1`""",
     513: "nothing is there by that tag and type: `cellagent modem at 'AT%CMNG=1'` lists what is",
     514: "this item may not be read, used or changed; a private key, for one, is never read",
-    515: "delete credentials that are no longer needed, then try again",
+    515: "`cellagent modem at 'AT%CMNG=1'` lists the credentials, and "
+    "`cellagent modem at AT%CMNG=3,TAG,TYPE` deletes one that is not needed; then try again",
     516: "wait until the connection is idle (AT+CSCON?), then try again",
     518: "`cellagent modem off --flight`, then try again",
     519: "delete what is stored under the tag first (AT%CMNG=3), if nothing needs it any more",

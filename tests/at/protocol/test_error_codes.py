@@ -13,7 +13,7 @@ from at.protocol.error_codes import describe
         (10, "SIM not inserted", "insert a SIM"),
         (513, "not found", "AT%CMNG=1"),
         (514, "not allowed", "private key"),
-        (515, "memory full", "delete"),
+        (515, "memory full", "`cellagent modem at 'AT%CMNG=1'` lists"),
         (518, "not allowed in active state", "modem off --flight"),
         (519, "already exists", "delete"),
         (528, "power-off warning", "voltage"),
