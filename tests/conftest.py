@@ -41,7 +41,7 @@ _FOLDERS = {
     "runtime": "XDG_RUNTIME_DIR",
 }
 _home = pytest.StashKey[tuple[Path, list[object]]]()
-_warm = pytest.StashKey[warm_start.WarmStart]()
+_warm = pytest.StashKey[list[warm_start.WarmStart]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,9 +91,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the server of the commands."""
-    if _warm in session.config.stash:
-        session.config.stash[_warm].close()
+    """End the servers of the commands."""
+    for server in session.config.stash.get(_warm, []):
+        server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands.on_a_terminal import take_terminal
+from tests.support.commands.user_project import UserProject
 from tests.support.harness import warm_start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands on Linux alone")
@@ -68,6 +70,42 @@ def test_its_folder_and_environment_are_those_that_it_was_told(
         warm, cold = _both(monkeypatch, *arguments, cwd=tmp_path, env=environment)
         assert warm == cold
         assert warm[1] or b"desk" in warm[2]
+
+
+OF_A_USER = """
+from pathlib import Path
+
+def test_passes(modem_sync):
+    assert modem_sync.execute("AT+CGMM").ok
+
+def test_fails(modem_sync):
+    Path("began").write_text(Path("/proc/self/cmdline").read_text())
+    assert modem_sync.execute("AT+CGMR").lines == ("mfw",)
+"""
+
+
+@pytest.mark.parametrize("unwritten", ["", "1"])
+def test_pytest_of_a_user_finds_and_rewrites_its_plugins_as_a_cold_one(
+    unwritten: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`-W error`: it warns of a plugin that was imported before, which it cannot rewrite."""
+    told = []
+    for name in ("warm", "cold"):
+        (tmp_path / name).mkdir()
+        project = UserProject(tmp_path / name / "project")
+        switch = (project.folder / "conftest.py").read_text()
+        project.write("conftest.py", f"import sys\nassert 'agent' not in sys.modules\n{switch}")
+        project.write("test_it.py", OF_A_USER)
+        with monkeypatch.context() as patched:
+            if name == "cold":
+                patched.setattr(warm_start.WarmStart, "may_start", lambda *_: False)
+            environment = {"PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": unwritten}
+            printed = project.run("-W", "error", "-v", code=1, **environment)
+        began = (project.folder / "began").read_text()
+        assert ("warm_start" in began) is (name == "warm")
+        assert (project.folder / "__pycache__").exists() is not bool(unwritten)
+        told.append(re.sub(rf"in [0-9.]+s|0x\w+|=|/{name}/", "", printed).splitlines())
+    assert told[0] == told[1]
 
 
 def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal(

@@ -1,7 +1,8 @@
 """Starts `python -m agent` for the tests from a process that has imported its libraries already.
 
 Most of a short command is imports. One server for each test process does them once, with the first
-command, and forks itself for each.
+command, and forks itself for each. Another one does it for `python -m pytest` in the project of a
+user. It has imported no plugin and nothing of ours: pytest is to find, rewrite and import them.
 The command is a true process and a true child of the test, with streams, folder, environment, mask
 and group as `subprocess` was told, and with a terminal of its own. What a fork could not be told is
 started as ever: other programs, another locale, other settings of the interpreter, any other
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,7 +37,7 @@ if __name__ == "__main__":  # started by its file
 
 from tests.support.commands.on_a_terminal import take_terminal  # noqa: E402
 
-_COMMAND = [sys.executable, "-m", "agent"]
+_PROGRAM = [sys.executable, "-m"]
 # What functions of the project and of its libraries import, and their modules do not.
 _LIBRARIES = (
     *("_strptime", "anyio._backends._asyncio", "click._textwrap", "click.shell_completion"),
@@ -45,6 +47,12 @@ _LIBRARIES = (
     *("rich.live", "rich.progress", "rich.table", "serial.tools.list_ports"),
     *("smpclient.transport.serial", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite"),
     *("tomlkit", "uvicorn.lifespan.off", "uvicorn.lifespan.on", "xml.etree.ElementTree"),
+)
+# What the plugins of pytest import, ours among them: nothing that is one, as anyio is.
+_OF_PLUGINS = (
+    *("asyncio.subprocess", "cryptography.hazmat.backends.openssl.backend", "email.parser"),
+    *("execnet", "jsonata", "msgspec.json", "pdb", "secrets", "serial_asyncio", "sysconfig"),
+    *("typing_extensions", "unittest", "uvicorn", "xml.etree.ElementTree"),
 )
 _SETTINGS = ("PYTHON", "LANG", "LC_", "OPENSSL_", "LD_", "COVERAGE_")
 # Of these: what a fork is told, and what means nothing to it.
@@ -56,9 +64,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 
 
 class WarmStart:
-    """The server of one test process; it ends with it."""
+    """The server of one test process for one program; it ends with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
+        self._program = program
         # Of the process as it is before any test, whichever of them starts the first command.
         self._environment = dict(os.environ)
         self._ours: socket.socket | None = None
@@ -79,7 +88,9 @@ class WarmStart:
             theirs.set_inheritable(True)
             # Not by `subprocess`, whose processes are those of a test.
             self._pid = os.posix_spawn(
-                sys.executable, [sys.executable, __file__, str(theirs.fileno())], self._environment
+                sys.executable,
+                [sys.executable, __file__, self._program, str(theirs.fileno())],
+                self._environment,
             )
             theirs.close()
         return self._ours
@@ -91,7 +102,7 @@ class WarmStart:
         environment = os.environ if wanted["env"] is None else wanted["env"]
         return (
             isinstance(args, list | tuple)
-            and list(args[:3]) == _COMMAND
+            and list(args[:3]) == [*_PROGRAM, self._program]
             and not any(wanted[name] not in (None, False, ()) for name in plain)
             and wanted["preexec_fn"] in (None, take_terminal)
             and wanted["close_fds"]
@@ -133,15 +144,16 @@ class WarmStart:
                 self._prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
 
-def install() -> WarmStart:
-    """Have `subprocess`, and asyncio, which calls it, start commands by a server from now on."""
-    server = WarmStart()
+def install() -> list[WarmStart]:
+    """Have `subprocess`, and asyncio, which calls it, start commands by servers from now on."""
+    servers = [WarmStart(program) for program in _WARM]
     cold = subprocess.Popen._execute_child
     parameters = inspect.signature(cold)
 
     def execute(process: subprocess.Popen[Any], *arguments: Any) -> None:
         wanted = parameters.bind(process, *arguments).arguments
-        if not server.may_start(wanted):
+        server = next((server for server in servers if server.may_start(wanted)), None)
+        if server is None:
             cold(process, *arguments)
             return
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
@@ -152,7 +164,7 @@ def install() -> WarmStart:
             process._close_pipe_fds(*(wanted[name] for name in pipes))
 
     subprocess.Popen._execute_child = execute
-    return server
+    return servers
 
 
 def _settings(environment: Any) -> dict[str, str]:
@@ -215,7 +227,7 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _become(request: dict[str, Any], streams: list[int]) -> None:
+def _become(program: str, request: dict[str, Any], streams: list[int]) -> None:
     """Make this process what a fresh one would be: streams, folder, environment, group, mask."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -231,6 +243,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
     os.environb.clear()
     os.environb.update(request["environment"])
     time.tzset()
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     for number in _SIGNALS:
         usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN if number in request["ignored"] else usual)
@@ -239,7 +252,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.argv[1:] = request["arguments"]
-    sys.orig_argv[:] = [*_COMMAND, *request["arguments"]]
+    sys.orig_argv[:] = [*_PROGRAM, program, *request["arguments"]]
     sys.path[0] = request["folder"]
     if "PYTHONPATH" in os.environ:
         sys.path.insert(1, os.environ["PYTHONPATH"])
@@ -259,31 +272,41 @@ def _text(number: int, before: Any, mode: str) -> io.TextIOWrapper:
     )
 
 
-def _warm() -> None:
+def _import(names: Iterable[str]) -> None:
     """Import what a command may; a command that lacks a library says so by itself."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _warm_agent() -> None:
     own = [
         module.name
         for package in ("agent", "at")
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}.")
         if not module.name.endswith("__main__")
     ]
-    for name in (*own, *_LIBRARIES):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    _import((*own, *_LIBRARIES))
     # What is made at its first use, and is the same for each command.
     for words in sys.modules["at.causes.table"].load().words:
         words.search("")
     sys.modules["at.protocol.redaction.command_redaction"].without_secrets("+")
     sys.modules["agent.config.parse"].profile_from({}, "custom")
-    gc.collect()
-    gc.freeze()  # a fork copies a page that its collector touches
 
 
-def _run() -> NoReturn:
+def _warm_pytest() -> None:
+    _import(("pytest", *_OF_PLUGINS))
+    _import(f"_pytest.{plugin}" for plugin in sys.modules["_pytest.config"].default_plugins)
+
+
+_WARM = {"agent": _warm_agent, "pytest": _warm_pytest}
+
+
+def _run(program: str) -> NoReturn:
     """Be the command; what it leaves in memory is not taken apart piece by piece at its end."""
     code: Any = 0
     try:
-        runpy.run_module("agent", run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         code = ended.code or 0
         if not isinstance(code, int):
@@ -297,6 +320,9 @@ def _run() -> NoReturn:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the command beside it
-    _warm()
-    _become(*_serve(socket.socket(fileno=int(sys.argv[1]))))
-    _run()
+    wanted, number = sys.argv[1:]
+    _WARM[wanted]()
+    gc.collect()
+    gc.freeze()  # a fork copies a page that its collector touches
+    _become(wanted, *_serve(socket.socket(fileno=int(number))))
+    _run(wanted)
