@@ -147,9 +147,10 @@ class Modem:
             raise rejection(line, answer)
         try:
             return command.parse(answer.lines)
-        except ParseError:
+        except ParseError as broken:
             if not answer.lines:
                 self._link.mark_suspect()  # it may be another command's OK, sent twice
+            broken.hint = broken.hint or _way_out(line)
             raise
 
     async def execute(
@@ -344,6 +345,11 @@ async def open_modem(
         yield modem
     finally:
         await modem.close()
+
+
+def _way_out(line: str) -> str:
+    again = "try again: the line may have been damaged, or a print stood in it"
+    return again if '"' in line else f"{again}; `cellagent modem at '{line}'` shows what comes"
 
 
 def _needs_line(command: Command[T]) -> bool:

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from at.commands.clock import ReadClock
 from at.driver.modem import Modem
-from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, UnsafeArgument
+from at.protocol.errors import (
+    CommandRejected,
+    CommandTimeout,
+    ModemReset,
+    ParseError,
+    UnsafeArgument,
+)
 from at.protocol.line.framing import Log
 from at.protocol.line.items import Restart, Unknown
 from at.protocol.notices import Notice
@@ -50,6 +57,19 @@ def test_a_refused_command_names_its_code() -> None:
         assert answer.final == "ERROR"
         with pytest.raises(CommandRejected):
             await modem.subscribe("AT+CEREG=5")
+
+    run_session(work)
+
+
+def test_an_answer_that_is_none_tells_how_it_is_looked_at() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: "+CCLK: half"
+        with pytest.raises(ParseError, match=r"\+CCLK") as told:
+            await modem.send(ReadClock())
+        assert told.value.hint == (
+            "try again: the line may have been damaged, or a print stood in it; "
+            "`cellagent modem at 'AT+CCLK?'` shows what comes"
+        )
 
     run_session(work)
 
