@@ -348,7 +348,7 @@ async def open_modem(
 
 
 def _way_out(line: str) -> str:
-    again = "try again: the line may have been damaged, or a print stood in it"
+    again = "ask again: the line may have been damaged, or a print stood in it"
     return again if '"' in line else f"{again}; `cellagent modem at '{line}'` shows what comes"
 
 

@@ -67,7 +67,7 @@ def test_an_answer_that_is_none_tells_how_it_is_looked_at() -> None:
         with pytest.raises(ParseError, match=r"\+CCLK") as told:
             await modem.send(ReadClock())
         assert told.value.hint == (
-            "try again: the line may have been damaged, or a print stood in it; "
+            "ask again: the line may have been damaged, or a print stood in it; "
             "`cellagent modem at 'AT+CCLK?'` shows what comes"
         )
 
