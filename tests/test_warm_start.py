@@ -95,7 +95,9 @@ def test_pytest_of_a_user_finds_and_rewrites_its_plugins_as_a_cold_one(
         project = UserProject(tmp_path / name / "project")
         switch = (project.folder / "conftest.py").read_text()
         project.write("conftest.py", f"import sys\nassert 'agent' not in sys.modules\n{switch}")
-        project.write("test_it.py", OF_A_USER)
+        (project.folder / "tests").mkdir()
+        project.write("tests/__init__.py", "")
+        project.write("tests/test_it.py", OF_A_USER)
         with monkeypatch.context() as patched:
             if name == "cold":
                 patched.setattr(warm_start.WarmStart, "may_start", lambda *_: False)

@@ -251,6 +251,8 @@ def _become(program: str, request: dict[str, Any], streams: list[int]) -> None:
         stream = _text(number, getattr(sys, name), "wb" if number else "rb")
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]  # a user's project has tests of its own
     sys.argv[1:] = request["arguments"]
     sys.orig_argv[:] = [*_PROGRAM, program, *request["arguments"]]
     sys.path[0] = request["folder"]
