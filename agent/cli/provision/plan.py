@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ async def command(session: Session, **values: object) -> int:
     try:
         async with waiting(f"reading {counted(len(locations), 'boards')}", session):
             await ledger.opened()
-            boards = await plan_boards(locations, goal, ledger, open_board)
+            boards = await plan_boards(locations, goal, ledger, open_board, datetime.now(UTC))
     finally:
         ledger.close()
     known = {board.location.port for board in boards}

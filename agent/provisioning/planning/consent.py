@@ -20,6 +20,7 @@ class HeldKey(Enum):
 
     NOTHING = "nothing"
     OURS = "the ledger's key of this tag"
+    ENDED = "that key, whose certificate has ended"
     ANOTHER = "another key"
     OWN = "a module's one key, which is not the ledger's"
     BEGUN = "what a run began and did not end"
@@ -61,6 +62,8 @@ KEY_CONSENTS: Mapping[tuple[HeldKey, KnownKeys], frozenset[Consent]] = {
     # A key of this tag that the ledger has, and the modem holds, is left alone.
     (HeldKey.OURS, KnownKeys.THIS_TAG): _NONE,
     (HeldKey.OURS, KnownKeys.BOTH): _NONE,
+    (HeldKey.ENDED, KnownKeys.THIS_TAG): _REKEY,
+    (HeldKey.ENDED, KnownKeys.BOTH): _REKEY | _SECOND_TAG,
     (HeldKey.ANOTHER, KnownKeys.NONE): _REPLACE,
     (HeldKey.ANOTHER, KnownKeys.THIS_TAG): _REPLACE | _REKEY,
     (HeldKey.ANOTHER, KnownKeys.OTHER_TAG): _REPLACE | _SECOND_TAG,
@@ -106,10 +109,11 @@ class Refusal(Struct, frozen=True):
 class KeyQuestion(Struct, frozen=True):
     """What is to be decided about a board's key, in words that the operator understands.
 
-    `made` says when and where the ledger's key of this tag was made, `other_keys` the live keys of
-    other tags, `retired` why the key that the modem holds is none any more, "" if it never was the
-    ledger's. `id_holders` are sentences about the boards that have the device id. `other_imei` is
-    that of the board that the ledger knows by this UUID, "" where this one has it.
+    `made` says when and where the ledger's key of this tag was made, `ended` when its certificate
+    ended, "" if it did not. `other_keys` are the live keys of other tags, `retired` says why the
+    key that the modem holds is none any more, "" if it never was the ledger's. `id_holders` are
+    sentences about the boards that have the device id. `other_imei` is that of the board that the
+    ledger knows by this UUID, "" where this one has it.
     """
 
     goal: Goal
@@ -117,6 +121,7 @@ class KeyQuestion(Struct, frozen=True):
     held: HeldKey
     known: KnownKeys
     made: str = ""
+    ended: str = ""
     other_keys: Sequence[OtherKey] = ()
     retired: str = ""
     id_holders: Sequence[str] = ()
@@ -164,6 +169,11 @@ class KeyQuestion(Struct, frozen=True):
                 f"the ledger has another key of this nRF93M1{_made(self.made)}, which makes one "
                 "and keeps it: another module says that it is this one. The service keeps one key "
                 "for each device: a module that still holds the first one is locked out"
+            )
+        if consent is Consent.REKEY and self.held is HeldKey.ENDED:
+            return (
+                f"the certificate of the board's key{_made(self.made)} ended on {self.ended}: "
+                "another key, with a certificate of its own, takes its place"
             )
         if consent is Consent.REKEY:
             found = "holds none" if self.held is HeldKey.NOTHING else "holds another"

@@ -55,13 +55,15 @@ class BoardHistory(Struct, frozen=True):
     whether it did. `mode_before` is the functional mode that such a run left for the offline one,
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
     those that are live no more, by digest. `alone`: no other key of any board works as the
-    device. `id_holders` says which other boards have the device id. `imei` is the board's by the
+    device. `certificate_ended` is the day on which the certificate ended, "" if it did not.
+    `id_holders` says which other boards have the device id. `imei` is the board's by the
     ledger, "" where it knows none.
     """
 
     public_key: str = ""
     key_digest: str = ""
     certificate: str = ""
+    certificate_ended: str = ""
     registered: bool = False
     alone: bool = True
     key_begun: bool = False
@@ -282,7 +284,7 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
     if board.module_key:
         state = HeldKey.OURS if board.module_key == history.public_key else HeldKey.OWN
     elif digest and history.public_key and digest == history.key_digest.upper():
-        state = HeldKey.OURS
+        state = HeldKey.ENDED if _certificate_ended(goal, history) else HeldKey.OURS
     elif history.key_begun:
         # This place was empty as we began to make a key, and the run was cut off: a key here is
         # ours, nobody knows its public half, and nothing can be done with it.
@@ -301,11 +303,17 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         state,
         known,
         made=history.made,
+        ended=history.certificate_ended,
         other_keys=tuple(replace(one, held=_holds(board, one)) for one in history.other_keys),
         retired=history.retired.get(digest, ""),
         id_holders=history.id_holders,
         other_imei=history.imei if history.imei != board.imei else "",
     )
+
+
+def _certificate_ended(goal: Goal, history: BoardHistory) -> bool:
+    """Whether the certificate that the ledger has for the board has ended, and one is wanted."""
+    return bool(history.certificate_ended) and goal.certificate is not CertificateSource.NONE
 
 
 def _holds(board: BoardState, key: OtherKey) -> bool:
@@ -336,9 +344,10 @@ def _plan_certificate(
         return
     fits = history.certificate and not new_key
     if held is not None:
-        if fits and held.sha256.upper() == stored_digest(history.certificate):
+        ours = held.sha256.upper() == stored_digest(history.certificate)
+        if fits and ours:
             return
-        what = f"{_certificate(board)} that is not ours"
+        what = f"{_certificate(board)} {'of the key before' if ours else 'that is not ours'}"
         _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
     if not fits:
         life = f"for {goal.certificate_life.days} days"

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -179,12 +180,16 @@ class PlannedBoard(Struct, frozen=True):
 
 
 async def plan_boards(
-    locations: Sequence[BoardLocation], goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
+    locations: Sequence[BoardLocation],
+    goal: Goal,
+    ledger: AsyncLedger,
+    open_board: OpenBoard,
+    now: datetime,
 ) -> Sequence[PlannedBoard]:
     """Plan every board at once, in the order of `locations`; one that fails stops no other."""
     roll_call = RollCall(len(set(locations)))
     return await asyncio.gather(
-        *(_plan_board(location, goal, ledger, open_board, roll_call) for location in locations)
+        *(_plan_board(place, goal, ledger, open_board, roll_call, now) for place in locations)
     )
 
 
@@ -194,6 +199,7 @@ async def _plan_board(
     ledger: AsyncLedger,
     open_board: OpenBoard,
     roll_call: RollCall,
+    now: datetime,
 ) -> PlannedBoard:
     identity = Identity("", "", "")
     try:
@@ -205,7 +211,7 @@ async def _plan_board(
                 identity = Identity(board.uuid, board.imei, device_id)
                 await roll_call.answer(location, identity)
             known = await ledger.call(lambda opened: opened.know(board.uuid, identity.device_id)())
-            history = history_of(known, goal, board.credentials)
+            history = history_of(known, goal, now, board.credentials)
             plan = await board_run.plan_board(port, board, goal, history)
             code = RefusedByRule.exit_code if plan.refusal else 0
     except (AgentError, AtError) as error:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from cryptography import x509
+
 from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
 from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
@@ -114,9 +116,9 @@ def _tags_found(
 
 
 def history_of(
-    known: BoardKnowledge, goal: Goal, credentials: Sequence[HeldCredential] = ()
+    known: BoardKnowledge, goal: Goal, now: datetime, credentials: Sequence[HeldCredential] = ()
 ) -> BoardHistory:
-    """Return what the ledger knows of a board that matters to its plan.
+    """Return what the ledger knows of a board that matters to its plan of `now`.
 
     `credentials` is what the modem lists, where nothing was settled by a claim.
     """
@@ -134,6 +136,7 @@ def history_of(
         public_key=key.public_key if key else "",
         key_digest=key.key_digest if key else "",
         certificate=key.certificate if key else "",
+        certificate_ended=_ended(key.certificate, now) if key else "",
         registered=any(
             one.finished and one.method == goal.registration.value
             for one in registrations
@@ -163,6 +166,14 @@ def history_of(
         id_holders=tuple(map(_holder, known.holders)),
         imei=known.record.imei,
     )
+
+
+def _ended(certificate: str, now: datetime) -> str:
+    """Return the day on which a certificate ended, "" if it has not, or there is none."""
+    if not certificate:
+        return ""
+    end = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+    return f"{end:%Y-%m-%d}" if end <= now else ""
 
 
 def _made(at: datetime, station: str) -> str:

@@ -82,7 +82,7 @@ class BoardLedger:
             raise
         self.record = replace(known.record, device_id=run.device_id)
         self._enter(RunEvent.CLAIM)
-        return history_of(known, goal)
+        return history_of(known, goal, run.began_at)
 
     async def _begun(self, run: RunRecord) -> BoardKnowledge:
         """Lock the board and begin its run; return what is known of it. Raises BoardBusy."""

@@ -103,7 +103,9 @@ async def test_two_boards_with_one_imei_are_refused_in_plan_and_run_before_any_w
     tray = Tray(tmp_path)
     give_identity_of_board_0(tray, OTHER_UUID)
     async with station_of(standin, tmp_path, BY_IMEI) as station:
-        planned = await plan_boards(tray.locations(2), BY_IMEI, station.ledger, tray.open)
+        planned = await plan_boards(
+            tray.locations(2), BY_IMEI, station.ledger, tray.open, station.now()
+        )
     for one in planned:
         assert (one.exit, one.plan.writes) == (RefusedByRule.exit_code, 0)
         assert f"would be device {one.device_id}" in one.plan.refusal

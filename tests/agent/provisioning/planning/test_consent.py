@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardState, HeldCredential
 from agent.provisioning.planning.consent import KEY_CONSENTS, Consent, HeldKey, KnownKeys, OtherKey
-from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.planning.plan import (
     BoardHistory,
     ProvisioningPlan,
@@ -25,7 +25,7 @@ KEY = CredentialType.CLIENT_PRIVATE_KEY
 TAG, FIRST_TAG = 101, 16842753
 DEVICE = "nrf-350457791234567"
 EMPTY = BoardState("350457791234567", "uuid", "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
-GOAL = Goal(TAG, id_prefix="nrf-")
+GOAL = Goal(TAG, id_prefix="nrf-", certificate=CertificateSource.OPERATOR_CA)
 OURS, STRANGE, FIRST = "AB" * 32, "CD" * 32, "EF" * 32
 ELSEWHERE = (OtherKey(FIRST_TAG, "2026-03-14 at bench-1", digest=FIRST),)
 STOLEN = ("board other-uuid (IMEI 350457791234567), made 2026-03-14 at bench-1",)
@@ -35,7 +35,7 @@ CELLS = sorted(KEY_CONSENTS, key=str)
 def board_of(held: HeldKey) -> BoardState:
     if held is HeldKey.OWN:
         return replace(EMPTY, module_key="its own")
-    digest = {HeldKey.NOTHING: "", HeldKey.OURS: OURS}.get(held, STRANGE)
+    digest = {HeldKey.NOTHING: "", HeldKey.OURS: OURS, HeldKey.ENDED: OURS}.get(held, STRANGE)
     credentials = (HeldCredential(FIRST_TAG, KEY, FIRST),)
     credentials += (HeldCredential(TAG, KEY, digest),) if digest else ()
     return replace(EMPTY, credentials=credentials)
@@ -47,6 +47,7 @@ def history_of(held: HeldKey, known: KnownKeys, *, registered: bool = True) -> B
         public_key="public" if here else "",
         key_digest=OURS if here else "",
         registered=registered and here,
+        certificate_ended="2026-11-01" if held is HeldKey.ENDED else "",
         key_begun=held is HeldKey.BEGUN,
         made="2026-03-13 at bench-2" if here else "",
         other_keys=ELSEWHERE if known in {KnownKeys.OTHER_TAG, KnownKeys.BOTH} else (),
@@ -94,7 +95,8 @@ def test_the_how_to_shows_the_table_as_it_is() -> None:
 
 
 def test_every_state_has_a_cell_but_our_key_where_the_ledger_knows_none() -> None:
-    impossible = {(HeldKey.OURS, KnownKeys.NONE), (HeldKey.OURS, KnownKeys.OTHER_TAG)}
+    ours = HeldKey.OURS, HeldKey.ENDED
+    impossible = set(product(ours, (KnownKeys.NONE, KnownKeys.OTHER_TAG)))
     # A module has no tags.
     impossible |= {(HeldKey.OWN, KnownKeys.OTHER_TAG), (HeldKey.OWN, KnownKeys.BOTH)}
     assert set(KEY_CONSENTS) == set(product(HeldKey, KnownKeys)) - impossible
@@ -123,6 +125,12 @@ def test_a_cell_needs_its_consents_all_of_them_and_no_other(
             assert (plan.steps, plan.writes) == ((), 0)
             # What was told already stays in the line, so that it is copied whole.
             assert pasted(plan) == needed
+
+
+def test_a_certificate_that_ended_is_no_matter_where_none_is_wanted() -> None:
+    goal = replace(GOAL, certificate=CertificateSource.NONE)
+    plan = make_plan(board_of(HeldKey.ENDED), goal, history_of(HeldKey.ENDED, KnownKeys.THIS_TAG))
+    assert (plan.refusal, plan.writes) == ("", 0)
 
 
 @pytest.mark.parametrize("known", [KnownKeys.THIS_TAG, KnownKeys.BOTH])

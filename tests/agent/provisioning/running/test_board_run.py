@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +251,9 @@ async def test_a_board_that_attests_with_a_named_key_is_done_and_the_ledger_says
         await board.attestation()  # makes the identity key of the virtual kit
     tray.identity_keys = keys_of(tray)
     async with station_of(standin, tmp_path) as station:
-        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        [planned] = await plan_boards(
+            tray.locations(1), GOAL, station.ledger, tray.open, station.now()
+        )
         assert planned.plan.steps[1].words.endswith(", attestation verified")
         [outcome] = await provision(station, tray, 1)
         assert (outcome.outcome, outcome.reason) == ("done", "")
@@ -277,7 +281,9 @@ async def test_a_board_that_attests_with_another_key_is_refused_before_anything_
         record = await station.ledger.call(lambda ledger: ledger.board(outcome.uuid))
         assert record is not None
         assert (record.outcome, record.reason) == ("refused", outcome.reason)
-        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        [planned] = await plan_boards(
+            tray.locations(1), GOAL, station.ledger, tray.open, station.now()
+        )
         assert (planned.exit, planned.plan.refusal) == (4, outcome.reason)
 
 
@@ -303,3 +309,27 @@ async def test_a_key_whose_answer_is_signed_by_another_is_not_registered_and_mad
     async with station_of(standin, tmp_path) as station:
         [again] = await provision(station, tray, 1)
     assert (again.outcome, again.reason) == ("done", "")
+
+
+async def test_a_board_whose_certificate_ended_is_refused_until_another_key_is_allowed(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    goal = replace(GOAL, certificate_life=timedelta(0))
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path, goal) as station:
+        [first] = await provision(station, tray, 1)
+        [planned] = await plan_boards(
+            tray.locations(1), GOAL, station.ledger, tray.open, station.now()
+        )
+        [refused] = await provision(station, tray, 1)
+        assert (refused.outcome, refused.reason_code, refused.writes) == ("refused", "rekey", 0)
+        assert planned.plan.refusal == refused.reason
+        assert re.search(r" ended on \d{4}-\d\d-\d\d: another key, with", refused.reason)
+        assert f"`--rekey --replace {TAG}:1` allows it" in refused.hint
+        station.goal = replace(GOAL, rekey=True, replace=frozenset({(TAG, 1)}))
+        [again] = await provision(station, tray, 1)
+        [left] = await provision(station, tray, 1)
+        kept = await station.ledger.call(lambda ledger: ledger.keys(first.uuid))
+    assert (first.outcome, again.outcome, left.outcome) == ("done", "done", "unchanged")
+    assert [key.retired_at is None for key in kept] == [False, True]
+    assert len({key.certificate for key in kept}) == 2

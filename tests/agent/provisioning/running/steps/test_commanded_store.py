@@ -104,7 +104,9 @@ async def test_a_kit_without_a_client_is_refused_before_it_is_claimed(
 ) -> None:
     tray = tray_of(standin, tmp_path, firmware=firmware, provisioning="")
     async with station_of(standin, tmp_path, CLAIM) as station:
-        [planned] = await plan_boards(tray.locations(1), CLAIM, station.ledger, tray.open)
+        [planned] = await plan_boards(
+            tray.locations(1), CLAIM, station.ledger, tray.open, station.now()
+        )
         [outcome] = await provision(station, tray, 1)
     assert "#XNRFPROV" in planned.plan.refusal
     assert "--no-proof" in planned.plan.hint

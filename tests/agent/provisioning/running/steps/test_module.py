@@ -66,7 +66,9 @@ async def test_a_mixed_tray_is_planned_provisioned_and_then_left_alone(
 ) -> None:
     tray = MixedTray(tmp_path)
     async with station_of(standin, tmp_path) as station:
-        planned = await plan_boards(tray.locations(3), GOAL, station.ledger, tray.open)
+        planned = await plan_boards(
+            tray.locations(3), GOAL, station.ledger, tray.open, station.now()
+        )
         assert [[one.step.value for one in board.plan.steps] for board in planned[1:]] == [
             ["gate", "identity", "clock", "register", "proof"]
         ] * 2
