@@ -55,7 +55,8 @@ class BoardHistory(Struct, frozen=True):
     whether it did. `mode_before` is the functional mode that such a run left for the offline one,
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
     those that are live no more, by digest. `alone`: no other key of any board works as the
-    device. `certificate_ended` is the day on which the certificate ended, "" if it did not.
+    device. `certificate_ended` is the day on which the certificate ended, "" if it did not, or
+    none is wanted.
     `id_holders` says which other boards have the device id. `imei` is the board's by the
     ledger, "" where it knows none.
     """
@@ -284,7 +285,7 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
     if board.module_key:
         state = HeldKey.OURS if board.module_key == history.public_key else HeldKey.OWN
     elif digest and history.public_key and digest == history.key_digest.upper():
-        state = HeldKey.ENDED if _certificate_ended(goal, history) else HeldKey.OURS
+        state = HeldKey.ENDED if history.certificate_ended else HeldKey.OURS
     elif history.key_begun:
         # This place was empty as we began to make a key, and the run was cut off: a key here is
         # ours, nobody knows its public half, and nothing can be done with it.
@@ -309,11 +310,6 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         id_holders=history.id_holders,
         other_imei=history.imei if history.imei != board.imei else "",
     )
-
-
-def _certificate_ended(goal: Goal, history: BoardHistory) -> bool:
-    """Whether the certificate that the ledger has for the board has ended, and one is wanted."""
-    return bool(history.certificate_ended) and goal.certificate is not CertificateSource.NONE
 
 
 def _holds(board: BoardState, key: OtherKey) -> bool:

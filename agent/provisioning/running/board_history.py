@@ -11,7 +11,7 @@ from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
 from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
 from agent.provisioning.ledger.records import BEGUN, FAILED
 from agent.provisioning.planning.consent import OtherKey
-from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
 from at.commands.credentials import CredentialType
 
@@ -136,7 +136,9 @@ def history_of(
         public_key=key.public_key if key else "",
         key_digest=key.key_digest if key else "",
         certificate=key.certificate if key else "",
-        certificate_ended=_ended(key.certificate, now) if key else "",
+        certificate_ended=_ended(key.certificate, now)
+        if key and goal.certificate is not CertificateSource.NONE
+        else "",
         registered=any(
             one.finished and one.method == goal.registration.value
             for one in registrations

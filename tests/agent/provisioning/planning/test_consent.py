@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardState, HeldCredential
 from agent.provisioning.planning.consent import KEY_CONSENTS, Consent, HeldKey, KnownKeys, OtherKey
-from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.planning.plan import (
     BoardHistory,
     ProvisioningPlan,
@@ -25,7 +25,7 @@ KEY = CredentialType.CLIENT_PRIVATE_KEY
 TAG, FIRST_TAG = 101, 16842753
 DEVICE = "nrf-350457791234567"
 EMPTY = BoardState("350457791234567", "uuid", "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
-GOAL = Goal(TAG, id_prefix="nrf-", certificate=CertificateSource.OPERATOR_CA)
+GOAL = Goal(TAG, id_prefix="nrf-")
 OURS, STRANGE, FIRST = "AB" * 32, "CD" * 32, "EF" * 32
 ELSEWHERE = (OtherKey(FIRST_TAG, "2026-03-14 at bench-1", digest=FIRST),)
 STOLEN = ("board other-uuid (IMEI 350457791234567), made 2026-03-14 at bench-1",)
@@ -125,12 +125,6 @@ def test_a_cell_needs_its_consents_all_of_them_and_no_other(
             assert (plan.steps, plan.writes) == ((), 0)
             # What was told already stays in the line, so that it is copied whole.
             assert pasted(plan) == needed
-
-
-def test_a_certificate_that_ended_is_no_matter_where_none_is_wanted() -> None:
-    goal = replace(GOAL, certificate=CertificateSource.NONE)
-    plan = make_plan(board_of(HeldKey.ENDED), goal, history_of(HeldKey.ENDED, KnownKeys.THIS_TAG))
-    assert (plan.refusal, plan.writes) == ("", 0)
 
 
 @pytest.mark.parametrize("known", [KnownKeys.THIS_TAG, KnownKeys.BOTH])

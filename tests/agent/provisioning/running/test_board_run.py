@@ -326,6 +326,9 @@ async def test_a_board_whose_certificate_ended_is_refused_until_another_key_is_a
         assert planned.plan.refusal == refused.reason
         assert re.search(r" ended on \d{4}-\d\d-\d\d: another key, with", refused.reason)
         assert f"`--rekey --replace {TAG}:1` allows it" in refused.hint
+        station.goal = replace(GOAL, certificate=CertificateSource.NONE)
+        [wants_none] = await provision(station, tray, 1)
+        assert wants_none.outcome == "unchanged", "it is no matter where none is wanted"
         station.goal = replace(GOAL, rekey=True, replace=frozenset({(TAG, 1)}))
         [again] = await provision(station, tray, 1)
         [left] = await provision(station, tray, 1)
