@@ -228,7 +228,7 @@ class Secrets:
         for name in files.keys() - SECRETS.keys():
             raise ConfigError(
                 f"there is no secret {name}, which the credential {_CREDENTIAL}{name} names",
-                hint=nearest(name, SECRETS),
+                hint=nearest(name, SECRETS, f"{_CREDENTIAL}{{}}"),
             )
         return files
 

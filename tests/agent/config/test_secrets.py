@@ -70,7 +70,7 @@ def test_a_credential_of_systemd_of_a_name_that_no_secret_has_is_refused(
     (tmp_path / "cellagent.api-key").write_text("k")
     with pytest.raises(ConfigError, match=r"credential cellagent\.api-key") as refused:
         load(environ=environ).secrets.get("api_key")
-    assert refused.value.hint == "did you mean 'api_key'?"
+    assert refused.value.hint == "did you mean cellagent.api_key?"
 
 
 @pytest.mark.parametrize("content", [b"abc\n", b"two words\n", b"\xff\xfe\n", b"\n"])
