@@ -44,6 +44,12 @@ class DeviceKey(Struct, frozen=True):
     def begin(self, method: str) -> None:
         """Record that the service is asked: from now on it may take the key."""
         self._insert(method, None)
+        # What this key was done with by another method, as a claim, says nothing of this one.
+        self.execute(
+            "UPDATE registrations SET method = :method, registered_at = NULL "  # noqa: S608
+            f"WHERE key = {_KEY} AND device_id = :device_id AND {_LIVE} AND method <> :method",
+            {**self._values(), "method": method},
+        )
 
     def finish(self, method: str) -> None:
         """Record that the service took the key: it is the only one of the device."""

@@ -247,6 +247,11 @@ SETTLED_BY_A_CLAIM = [
     ("run and lose the answer", 0, goal_of(101, "nrf-", ONBOARD, EVERYTHING, prove=False)),
     ("run", 0, goal_of(101, "nrf-", RegistrationMethod.CLAIM, NOTHING, prove=False)),
 ]
+LOST_BEHIND_A_CLAIM = [
+    ("run", 1, goal_of(101, "nrf-", ONBOARD, NOTHING, prove=False)),
+    ("run", 1, goal_of(10, "nrf-", RegistrationMethod.CLAIM, EVERYTHING, prove=False)),
+    ("run and lose the answer", 1, goal_of(10, "nrf-", ONBOARD, EVERYTHING, prove=False)),
+]
 AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 
 
@@ -257,6 +262,7 @@ AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 @example([*AS_BOTH, ("erase", 0, None), ("run", 0, BY_UUID)])
 @example(LOST_BETWEEN)
 @example(SETTLED_BY_A_CLAIM)
+@example(LOST_BEHIND_A_CLAIM)
 def test_a_key_that_works_is_live_in_the_ledger_and_none_dies_without_its_option(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int, Goal | None]]
 ) -> None:
