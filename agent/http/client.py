@@ -29,8 +29,9 @@ from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 from at.protocol.errors import FirmwareRefused
 
-OnExchange = Callable[[str, int, float], None]
-"""Is told of each request: method and path, the status of its answer or 0, and the seconds."""
+OnExchange = Callable[[str, int, float, bool], None]
+"""Is told of each request: method and path, the status of its answer or 0, the seconds, and whether
+the answer is one of those that its call asks for."""
 WhileWaiting = Callable[[str], contextlib.AbstractAsyncContextManager[None]]
 """Is entered while a request waits for its answer; takes the host and port that are asked."""
 KitGate = Callable[[], Awaitable[None]]
@@ -239,7 +240,7 @@ class HttpClient:
         url = prepared.url
         headers: Mapping[str, str] = {**prepared.headers, **secret}
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._exchanged(prepared, url, headers, call.max_bytes)
+            response = await self._exchanged(call, prepared, url, headers)
             location = response.headers.get("location", "")
             follows = call.follows and prepared.method == "GET"
             if not (follows and location and response.status in REDIRECTS):
@@ -251,7 +252,7 @@ class HttpClient:
         raise BadAnswer(f"{call.title}: more than {MAX_REDIRECTS} redirects")
 
     async def _exchanged(
-        self, prepared: _Prepared, url: str, headers: Mapping[str, str], max_bytes: int
+        self, call: Call[object], prepared: _Prepared, url: str, headers: Mapping[str, str]
     ) -> Response:
         began, status = time.monotonic(), 0
         try:
@@ -261,13 +262,14 @@ class HttpClient:
                     url,
                     headers=headers,
                     content=prepared.content,
-                    max_bytes=max_bytes,
+                    max_bytes=call.max_bytes,
                 )
             status = response.status
         finally:
             # A query may hold what is signed, or names somebody.
             what = f"{prepared.method} {urlsplit(url).path}"
-            self._on_exchange(what, status, time.monotonic() - began)
+            answered = 200 <= status < 400 or status in call.accepts
+            self._on_exchange(what, status, time.monotonic() - began, answered)
         return response
 
     def _accepted(

@@ -230,9 +230,9 @@ class KitAgent:
             own_token, kit_gate=self._require_firmware, on_exchange=self._on_exchange
         )
 
-    def _on_exchange(self, what: str, status: int, seconds: float) -> None:
+    def _on_exchange(self, what: str, status: int, seconds: float, answered: bool) -> None:
         told = f"{status}, {1000 * seconds:.0f} ms" if status else "no answer"
-        self.recent.add(HTTP, f"{what} {told}", "error" if status >= 400 or not status else "")
+        self.recent.add(HTTP, f"{what} {told}", "" if answered else "error")
 
     async def _require_firmware(self) -> None:
         await require_firmware(await self.link.wait_available())

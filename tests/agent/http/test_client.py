@@ -12,6 +12,7 @@ from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud.device_changes import DeleteDevice, UpdateDeviceName
+from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
@@ -327,7 +328,7 @@ async def test_an_endless_redirect_ends() -> None:
 
 
 async def test_each_request_is_told_without_its_query_also_to_who_acts_further_for_a_kit() -> None:
-    told: list[tuple[str, int]] = []
+    told: list[tuple[str, int, bool]] = []
 
     async def pass_all() -> None: ...
 
@@ -337,9 +338,23 @@ async def test_each_request_is_told_without_its_query_also_to_who_acts_further_f
         return httpx.Response(200, json=1)
 
     of_kit = client(answer).acting_as(
-        kit_gate=pass_all, on_exchange=lambda what, status, _s: told.append((what, status))
+        kit_gate=pass_all,
+        on_exchange=lambda what, status, _s, answered: told.append((what, status, answered)),
     )
     await of_kit.acting_as(kit_gate=pass_all).send(Read())  # as what fetches its updates
     with pytest.raises(Unreachable):
         await of_kit.send(Write(), retries=NO_RETRY)
-    assert told == [("GET /v1/thing", 200), ("POST /v1/thing", 0)]
+    assert told == [("GET /v1/thing", 200, True), ("POST /v1/thing", 0, False)]
+
+
+async def test_a_status_that_the_call_asks_for_is_told_as_its_answer() -> None:
+    """As 404 where no update waits: the page shows what is refused in red."""
+    told: list[tuple[int, bool]] = []
+    asking = client(
+        lambda _request: httpx.Response(404, json={"code": 40400}),
+        on_exchange=lambda _what, status, _s, answered: told.append((status, answered)),
+    )
+    assert await asking.send(FetchCurrentJob("nrf-1", to_refuse=True)) is None
+    with pytest.raises(NotFound):
+        await asking.send(Read())
+    assert told == [(404, True), (404, False)]
