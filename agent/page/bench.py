@@ -255,11 +255,12 @@ def _pace(records: Records | None) -> Html:
         )
         for number, run in enumerate(runs)
     ]
-    told = f"{counted(len(runs), 'runs')}, {sum(map(failed, runs))} failed"
+    of_today = f"{counted(len(runs), 'runs')} of today"
+    told = f"{of_today}, {sum(map(failed, runs))} failed"
     strip = tag("svg", bars, class_="ch strip", role="img", aria_label=told)
     return tag(
         "dl",
-        tag("div", tag("dt", f"Last {len(runs)} runs of today: tall is a fail"), tag("dd", strip)),
+        tag("div", tag("dt", f"The newest {of_today}: tall is a fail"), tag("dd", strip)),
         numbers(records.made),
         id="pace",
         class_="panel pace",
