@@ -16,6 +16,7 @@ LIVE_KEY = (
     "OR (security_tag IS NULL AND CAST(:tag AS INTEGER) IS NULL))"
 )
 _KEY = f"(SELECT id FROM keys WHERE {LIVE_KEY})"  # noqa: S608
+_OURS = "key IN (SELECT id FROM keys WHERE uuid = :uuid)"
 _LIVE_OF_THE_KEY = f"SELECT 1 FROM registrations WHERE key = keys.id AND {_LIVE}"  # noqa: S608
 _LATEST = (
     "SELECT method || ' ' || device_id FROM registrations WHERE key = keys.id "  # noqa: S608
@@ -42,50 +43,41 @@ class DeviceKey(Struct, frozen=True):
     device_id: str
 
     def begin(self, method: str) -> None:
-        """Record that the service is asked: from now on it may take the key."""
-        self._insert(method, None)
-        # What this key was done with by another method, as a claim, says nothing of this one.
-        self.execute(
-            "UPDATE registrations SET method = :method, registered_at = NULL "  # noqa: S608
-            f"WHERE key = {_KEY} AND device_id = :device_id AND {_LIVE} AND method <> :method",
-            {**self._values(), "method": method},
-        )
+        """Record that the service is asked: from now on it may take the key.
+
+        What this key was before, claimed or registered, says nothing of this time.
+        """
+        self._set(method, None)
 
     def finish(self, method: str) -> None:
         """Record that the service took the key: it is the only one of the device."""
-        self._insert(method, self.at)
-        self._set(method)
-        ours = "key IN (SELECT id FROM keys WHERE uuid = :uuid)"
-        self._replace(ours, f"the key of tag {self.security_tag} took its place")
-        self.take_from_others()
+        self._set(method, self.at)
+        self._replace(_OURS, f"the key of tag {self.security_tag} took its place")
+        self._take_from_others()
 
     def hold(self, method: str) -> None:
         """Record that the board has the device id, whose key no service was given."""
-        self._insert(method, self.at)
-        self._doubt_ours()
-        if method != NO_SERVICE:
-            self._set(method)
-        self.take_from_others()
+        self._doubt()
+        record = self._insert if method == NO_SERVICE else self._set
+        record(method, self.at)
+        self._take_from_others()
 
-    def take_from_others(self) -> None:
+    def _take_from_others(self) -> None:
         """Record that no key of another board works as the device."""
-        self._doubt_ours()
         given = f"device {self.device_id} was given to board {self.uuid}"
-        self._replace("key NOT IN (SELECT id FROM keys WHERE uuid = :uuid)", given)
+        self._replace(f"NOT {_OURS}", given)
 
-    def _doubt_ours(self) -> None:
-        """Record that a key of this board may have been replaced by one whose answer was lost.
+    def _doubt(self) -> None:
+        """Record that the board's keys may have been replaced by one whose answer was lost.
 
         That one is about to be settled: it is another board's, or this key by another method.
         """
-        ours = "SELECT id FROM keys WHERE uuid = :uuid"
         self.execute(
             "UPDATE registrations SET registered_at = NULL "  # noqa: S608
-            f"WHERE device_id = :device_id AND {_LIVE} AND key <> {_KEY} AND key IN ({ours}) "
+            f"WHERE device_id = :device_id AND {_LIVE} AND {_OURS} "
             "AND EXISTS (SELECT 1 FROM registrations AS lost "
             "WHERE lost.device_id = :device_id AND lost.replaced_at IS NULL "
-            "AND lost.registered_at IS NULL AND lost.id > registrations.id "
-            f"AND (lost.key = {_KEY} OR lost.key NOT IN ({ours})))",
+            f"AND lost.registered_at IS NULL AND (lost.key = {_KEY} OR NOT lost.{_OURS}))",
             self._values(),
         )
 
@@ -97,11 +89,12 @@ class DeviceKey(Struct, frozen=True):
             {**self._values(), "method": method, "registered_at": registered_at},
         )
 
-    def _set(self, method: str) -> None:
+    def _set(self, method: str, registered_at: object) -> None:
+        self._insert(method, registered_at)
         self.execute(
-            "UPDATE registrations SET method = :method, registered_at = :at "  # noqa: S608
+            "UPDATE registrations SET method = :method, registered_at = :registered_at "  # noqa: S608
             f"WHERE key = {_KEY} AND device_id = :device_id AND {_LIVE}",
-            {**self._values(), "method": method},
+            {**self._values(), "method": method, "registered_at": registered_at},
         )
 
     def _replace(self, whose: str, because: str) -> None:

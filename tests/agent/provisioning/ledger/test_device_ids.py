@@ -192,14 +192,42 @@ def test_a_second_tag_as_another_device_retires_no_key(address: str) -> None:
 def test_a_key_that_the_service_was_about_to_be_given_may_work_as_the_device(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
-    ledger.claim(run_of(OTHER, device_id=DEVICE))
-    ledger.finish_key(OTHER, "key", "", "PEM", "digest", "")
-    ledger.begin_registration(OTHER, "register", "", "onboard")
-    ledger.release(OTHER)  # cut off here: the service took it, or not
+    lost(ledger, OTHER, "onboard")
     assert holders(ledger, DEVICE) == [(UUID, "onboard", True), (OTHER, "onboard", False)]
     assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
     made(ledger, UUID, new_key=False)
     assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [])
+    ledger.close()
+
+
+def lost(ledger: Ledger, uuid: str, method: str, tag: int = 10, *, new_key: bool = True) -> None:
+    """Run a board until the service was asked: whether it took the key is not known."""
+    ledger.claim(run_of(uuid, device_id=DEVICE, security_tag=tag))
+    if new_key:
+        ledger.finish_key(uuid, "key", "", f"PEM {uuid} {tag}", f"digest {uuid} {tag}", "")
+    ledger.begin_registration(uuid, "register", "", method)
+    ledger.release(uuid)
+
+
+def test_a_key_that_was_claimed_and_is_claimed_by_commands_may_not_have_been_given(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    made(ledger, UUID, "claim", security_tag=101)  # without a proof, and so without commands
+    lost(ledger, UUID, "claim", 101, new_key=False)
+    assert holders(ledger, DEVICE) == [(UUID, "onboard", True), (UUID, "claim", False)]
+    ledger.close()
+
+
+def test_a_key_is_doubted_whose_board_keeps_a_device_id_that_another_was_about_to_get(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    lost(ledger, OTHER, "onboard")
+    made(ledger, UUID, "none", new_key=False)  # with leave to take it back, and no service asked
+    assert holders(ledger, DEVICE) == [(UUID, "onboard", False)]
     ledger.close()
 
 

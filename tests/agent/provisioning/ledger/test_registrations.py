@@ -252,6 +252,11 @@ LOST_BEHIND_A_CLAIM = [
     ("run", 1, goal_of(10, "nrf-", RegistrationMethod.CLAIM, EVERYTHING, prove=False)),
     ("run and lose the answer", 1, goal_of(10, "nrf-", ONBOARD, EVERYTHING, prove=False)),
 ]
+LOST_BEFORE_IT_IS_KEPT = [
+    ("run", 0, BY_IMEI),
+    ("run and lose the answer", 1, TAKING),
+    ("run", 0, replace(TAKING, registration=RegistrationMethod.NONE, prove=False)),
+]
 AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 
 
@@ -263,6 +268,7 @@ AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 @example(LOST_BETWEEN)
 @example(SETTLED_BY_A_CLAIM)
 @example(LOST_BEHIND_A_CLAIM)
+@example(LOST_BEFORE_IT_IS_KEPT)
 def test_a_key_that_works_is_live_in_the_ledger_and_none_dies_without_its_option(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int, Goal | None]]
 ) -> None:
