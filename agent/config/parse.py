@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import get_args, get_origin, get_type_hints
+from typing import TypeGuard, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -89,25 +89,41 @@ def set_keys(table: Mapping[str, object], path: str = "") -> Iterator[str]:
 
 def key_type(key: str) -> object:
     """Return the type of a dotted key. Raises ConfigError with the nearest name."""
-    kind: object = Profile
-    for part in key.split("."):
-        if isinstance(kind, type) and issubclass(kind, Section):
-            kind = get_type_hints(kind, include_extras=True).get(part)
-        elif get_origin(kind) is dict:
-            kind = get_args(kind)[1]
-        else:
-            kind = None
-        if kind is None:
-            break
-    if kind is None or (isinstance(kind, type) and issubclass(kind, Section)):
+    *_, (_, kind) = _way_to(key)
+    if kind is None or _is_section(kind):
         raise ConfigError(f"there is no key {key!r}", hint=nearest(key, all_keys(Profile)))
     return kind
+
+
+def key_path(key: str) -> list[str]:
+    """Return the names of the tables that a dotted key leads through, its own last.
+
+    What stands in a table of texts may have dots in its name, as a place on the hub has.
+    """
+    return [name for name, _ in _way_to(key)]
+
+
+def _way_to(key: str) -> Iterator[tuple[str, object]]:
+    """Yield each name of a dotted key with the type of what it names, None where nothing is."""
+    kind: object = Profile
+    rest = key.split(".")
+    while rest:
+        inner = get_args(kind)[1] if get_origin(kind) is dict else None
+        if inner is not None and not _is_section(inner):
+            rest = [".".join(rest)]
+        name, *rest = rest
+        kind = get_type_hints(kind, include_extras=True).get(name) if _is_section(kind) else inner
+        yield name, kind
+
+
+def _is_section(kind: object) -> TypeGuard[type[Section]]:
+    return isinstance(kind, type) and issubclass(kind, Section)
 
 
 def all_keys(kind: type[Section] = Profile, path: str = "") -> Iterator[str]:
     """Yield every key of a section, dotted."""
     for name, inner in get_type_hints(kind).items():
-        if isinstance(inner, type) and issubclass(inner, Section):
+        if _is_section(inner):
             yield from all_keys(inner, f"{path}{name}.")
         elif get_origin(inner) is dict and get_args(inner)[1] is KitSettings:
             yield from all_keys(KitSettings, f"{path}{name}.NAME.")
@@ -126,7 +142,7 @@ def _unknown_keys(
             here = [f"{path}{name}" for name in hints]
             yield f"{path}{key}", here if path else [*here, *all_keys(kind)]
         elif isinstance(value, dict):
-            if isinstance(inner, type) and issubclass(inner, Section):
+            if _is_section(inner):
                 yield from _unknown_keys(value, inner, f"{path}{key}.")
             elif get_origin(inner) is dict and get_args(inner)[1] is KitSettings:
                 for name, kit in value.items():

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from agent.config.load import merged, profile_table, read_config
 from agent.config.nearest import nearest_key
-from agent.config.parse import all_keys, key_type, profile_from
+from agent.config.parse import all_keys, key_path, key_type, profile_from
 from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback_url
@@ -82,14 +82,14 @@ def unset_value(key: str, *, profile: str) -> bool:
     """
     file = config_file()
     table: object = dict(profile_table(profile, read_config(file), file) or {})
-    *above, last = key.split(".")
+    *above, last = path = key_path(key)
     for part in above:
         table = table.get(part) if isinstance(table, dict) else None
     if not isinstance(table, dict) or last not in table:
         if key not in Profile.__struct_fields__:
             key_type(key)
         return False
-    _edit(file, ["profiles", profile, *key.split(".")], None)
+    _edit(file, ["profiles", profile, *path], None)
     return True
 
 
@@ -106,10 +106,15 @@ def set_value(key: str, text: str, *, profile: str) -> object:
         # A secret, mistyped: the key that is nearest else would show it, or keep it in the open.
         _require_no_secret(key, nearest_key(key, [*all_keys(), *SECRETS]))
         raise
-    value = _parsed(kind, text, key)
+    if get_origin(kind) is dict:
+        raise UsageError(
+            f"{key} is a table: each of its values has a name",
+            hint=f"`cellagent config set {key}.NAME VALUE` sets one of them",
+        )
+    value, path = _parsed(kind, text, key), key_path(key)
     own = profile_table(profile, read_config(file), file) or {}
     changed = value
-    for part in reversed(key.split(".")):
+    for part in reversed(path):
         changed = {part: changed}
     assert isinstance(changed, dict)
     whole = {name: each for name, each in merged(own, changed).items() if name != "base"}
@@ -120,7 +125,7 @@ def set_value(key: str, text: str, *, profile: str) -> object:
             _require_file_with(mark, text, key, f"{text} is not {meta.description}")
         if before := re.match(extra.get("path_after", "(?!)"), text):
             value = before[0] + _from_anywhere(text[before.end() :])
-    _edit(file, ["profiles", profile, *key.split(".")], value)
+    _edit(file, ["profiles", profile, *path], value)
     return value
 
 

@@ -296,6 +296,23 @@ def test_a_section_that_is_not_set_is_taken_back_and_no_section_refused(file: Pa
         unset_value("kitt", profile="lab")
 
 
+def test_a_place_on_the_hub_has_a_name_though_it_has_dots(file: Path) -> None:
+    set_value("provisioning.slots.1-1.4.1", "A1", profile="lab")
+    set_value("provisioning.slots.1-1.4.2", "A2", profile="lab")
+    configuration = load("lab")
+    assert configuration.profile.provisioning.slots == {"1-1.4.1": "A1", "1-1.4.2": "A2"}
+    assert configuration.origins["provisioning.slots.1-1.4.1"].kind == "file"
+    assert unset_value("provisioning.slots.1-1.4.1", profile="lab") is True
+    assert load("lab").profile.provisioning.slots == {"1-1.4.2": "A2"}
+
+
+def test_a_table_is_not_set_as_a_whole(file: Path) -> None:
+    with pytest.raises(UsageError, match="is a table") as refused:
+        set_value("provisioning.slots", "A1", profile="lab")
+    assert "config set provisioning.slots.NAME VALUE" in refused.value.hint
+    assert not file.exists()
+
+
 def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles" / "cellagent.toml"
     kept.parent.mkdir()
