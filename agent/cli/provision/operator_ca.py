@@ -14,7 +14,7 @@ from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialMissing, UsageError
 from agent.files.paths import named_path
 from agent.files.private_files import read_private
-from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.ca.device_ca import DeviceCa, require_key
 from agent.provisioning.planning.goal import CertificateSource, Goal
 
 if TYPE_CHECKING:
@@ -41,6 +41,14 @@ def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | Non
     if shortened := authority.shortens(datetime.now(UTC), goal.certificate_life):
         note(shortened)
     return authority
+
+
+def require_operator_ca(goal: Goal, configuration: Configuration) -> None:
+    """Check the files of the operator's CA, and ask nobody. Raises UsageError."""
+    profile = configuration.profile.provisioning
+    key = profile.device_ca_key_file
+    if goal.certificate is CertificateSource.OPERATOR_CA and not is_pkcs11(key):
+        require_key(named_path(profile.device_ca_file), named_path(key))
 
 
 def _passphrase(configuration: Configuration) -> str:

@@ -14,6 +14,7 @@ from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
 from agent.cli.provision import bench_options
+from agent.cli.provision.operator_ca import require_operator_ca
 from agent.cli.provision.profile_ledger import ledger_of
 from agent.cli.provision.run_progress import NO_BOARD
 from agent.errors import ResourceUnavailable
@@ -41,6 +42,7 @@ async def command(session: Session, **values: object) -> int:
     require_count(locations, given.expect)
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
+    require_operator_ca(goal, settings)
     open_board = bench_options.board_opener(session, session.usb_ports)
     ledger = AsyncLedger(partial(ledger_of, settings))
     try:

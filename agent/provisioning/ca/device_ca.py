@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,23 @@ class DeviceCa:
         )
 
 
+class _Encrypted(Exception):
+    """A key opens by its passphrase alone."""
+
+
+def require_key(certificate_file: Path, key_file: Path) -> None:
+    """Check a CA's files as far as nobody need be asked for a passphrase.
+
+    Raises UsageError as `DeviceCa.load`.
+    """
+
+    def unasked() -> str:
+        raise _Encrypted
+
+    with suppress(_Encrypted):
+        DeviceCa.load(certificate_file, key_file, unasked)
+
+
 def _key_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     """Return the issuer's own identifier of its key, however it was made; else the usual digest."""
     try:
@@ -160,9 +178,10 @@ def _require_valid(certificate: x509.Certificate, now: datetime) -> None:
 
 def _certificate(file: Path) -> x509.Certificate:
     """Return the one certificate in a file. Raises UsageError unless it may sign others."""
-    if b"PRIVATE KEY" in (content := read_plain(file, "the CA certificate")):
+    if b"PRIVATE KEY" in (content := read_plain(file, "provisioning.device_ca_file")):
         # A file for the key, too: then it must be kept like one.
-        content = read_plain(file, "the CA certificate, which holds a private key", private=True)
+        what = "provisioning.device_ca_file, which holds a private key"
+        content = read_plain(file, what, private=True)
     try:
         certificates = x509.load_pem_x509_certificates(content)
         if len(certificates) > 1:
@@ -201,7 +220,7 @@ def _require_ca(certificate: x509.Certificate, file: Path) -> None:
 
 
 def _key(file: Path, passphrase: Callable[[], str]) -> CaKey:
-    content = read_plain(file, "the CA key", private=True)
+    content = read_plain(file, "provisioning.device_ca_key_file", private=True)
     try:
         key = _load_key(file, content, passphrase)
     except UnsupportedAlgorithm as error:

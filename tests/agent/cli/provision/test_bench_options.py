@@ -113,6 +113,47 @@ async def test_a_ca_that_expired_is_named_by_a_plan_too_and_before_its_passphras
     assert "expired on" in refused.lines[0]["error"]["message"]
 
 
+def no_key(folder: Path) -> None:
+    make_ca(folder)[1].unlink()
+
+
+def open_key(folder: Path) -> None:
+    make_ca(folder)[1].chmod(0o644)
+
+
+def another_key(folder: Path) -> None:
+    kept = make_ca(folder)[0].read_bytes()
+    make_ca(folder)[0].write_bytes(kept)
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (no_key, "provisioning.device_ca_key_file: cannot read"),
+        (open_key, "provisioning.device_ca_key_file: others can read"),
+        (another_key, "is not that of the CA"),
+    ],
+)
+async def test_a_plan_promises_no_certificate_of_a_ca_whose_key_is_lost(
+    standin: StandIn, tmp_path: Path, spoil: Callable[[Path], None], says: str, command: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    spoil(tmp_path)
+    refused = await cellagent("provision", command, NO_KIT, "--json")
+    assert refused.code == 2, refused.out + refused.err
+    assert says in refused.lines[0]["error"]["message"]
+
+
+async def test_a_plan_asks_nobody_for_the_passphrase_of_a_ca(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    encrypted(tmp_path)
+    planned = await cellagent("provision", "plan", NO_KIT, "--json")
+    assert NO_KIT in planned.lines[0]["refusal"], planned.err
+
+
 def no_host(_folder: Path) -> None:
     set_value("hosts.device_cloud", "", profile="tray")
 
