@@ -180,6 +180,8 @@ _HINT_WITHOUT_CODE = (
 )
 _NO_SIM = "the SIM is not up: `cellagent modem on`, then ask again; is one inserted?"
 _HINT_WITHOUT_CODE_FOR: dict[str, str] = {
+    "+CGSN": "perhaps no IMEI was written to this modem in production: ask who made the board, or "
+    "take another one; `cellagent modem why` looks for other causes",
     "+CPIN": _NO_SIM,
     "+CIMI": _NO_SIM,
     "%XICCID": _NO_SIM,

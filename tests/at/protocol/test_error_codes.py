@@ -59,5 +59,6 @@ def test_texts_and_empty_reasons_are_told():
     assert "no reason" in describe("+CME ERROR")[0]
     assert "AT+CMEE=1" in describe("ERROR")[1]
     assert "SIM" in describe("ERROR", command="+CPIN")[1]
+    assert "no IMEI was written" in describe("ERROR", command="+CGSN")[1]
     assert "invalid PDU" in describe("+CMS ERROR", 304)[0]
     assert "not found" in describe("+CMS ERROR", 513)[0]
