@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, TextIO, TypeVar
 
 import click
 
-from agent.cli import EXIT_INTERRUPTED
+from agent.cli import EXIT_HUNG_UP, EXIT_INTERRUPTED
 from agent.cli.framework.candidates import complete_port, complete_profile
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
@@ -358,7 +359,7 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
         return exit_code_of(error), error.kind, str(error), hint or error.hint or usual_hint(error)
     if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
         return (
-            exit_code_of(error),
+            EXIT_HUNG_UP if _terminal_has_gone(error) else exit_code_of(error),
             "file",
             f"{error.filename or 'output'}: {error.strerror}",
             usual_hint(error),
@@ -373,6 +374,13 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
                 wrong = f"{word!r} is no text in UTF-8"
                 return UsageError.exit_code, UsageError.kind, wrong, "write it in UTF-8"
     return None
+
+
+def _terminal_has_gone(error: OSError) -> bool:
+    """Tell whether output failed since its terminal was closed: as SIGHUP, which may come later."""
+    if error.errno != errno.EIO or error.filename is not None:
+        return False
+    return stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:

@@ -46,6 +46,14 @@ def scanned(bench: TypedBench, text: str, says: str) -> None:
     bench.until(says)
 
 
+def test_a_terminal_that_is_closed_ends_a_bench_as_it_ends_other_programs(tmp_path: Path) -> None:
+    with tray_trial(tmp_path / "tray", range(2)) as trial:
+        with typed_bench(*begun(trial), environment=trial.environment) as bench:
+            bench.until(r"2 \S*PASS")
+            assert bench.hang_up() == 129
+        assert {one["outcome"] for one in exported(trial).values()} == {"done"}
+
+
 def test_a_scanner_gives_each_board_its_label_and_wrong_scans_change_nothing(
     tmp_path: Path,
 ) -> None:

@@ -27,7 +27,7 @@ class TypedBench:
         self, arguments: list[str], environment: Mapping[str, str], columns: int, lines: int
     ) -> None:
         self._ours, self._theirs = pty.openpty()
-        theirs = self._theirs
+        theirs, self._open = self._theirs, True
         self.resize(columns, lines)
         self.before = termios.tcgetattr(theirs)
         self.written = ""
@@ -76,6 +76,13 @@ class TypedBench:
         self._read()
         return self.process.wait()
 
+    def hang_up(self) -> int:
+        """Close the terminal; return the exit code of the run."""
+        os.close(self._theirs)
+        os.close(self._ours)
+        self._open = False
+        return self.process.wait(PATIENCE_S)
+
     def restored(self) -> bool:
         """Tell whether the terminal shows again what is typed, line by line."""
         return termios.tcgetattr(self._theirs)[3] == self.before[3]
@@ -84,8 +91,9 @@ class TypedBench:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        os.close(self._ours)
-        os.close(self._theirs)
+        if self._open:
+            os.close(self._ours)
+            os.close(self._theirs)
 
     def _read(self) -> None:
         if select.select([self._ours], [], [], _PIECE_S)[0]:
