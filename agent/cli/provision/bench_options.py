@@ -224,16 +224,15 @@ def board_opener(session: Session, listing: Listing) -> OpenBoard:
 
     Raises ConfigError where the keys that check what boards attest cannot be read.
     """
+    from agent.cli.framework.hints import pasteable_hint
     from agent.provisioning.boards.modem_board import ModemBoard
 
     keys = session.identity_keys
     if keys:
         note(f"what the boards attest is checked with the keys of {keys.place}")
     else:
-        note(
-            "what the boards attest is not checked: "
-            "`cellagent config set provisioning.attestation_keys PATH` names their public keys"
-        )
+        named = "`cellagent config set provisioning.attestation_keys PATH` names their public keys"
+        note(f"what the boards attest is not checked: {pasteable_hint(named, '', session)}")
 
     @asynccontextmanager
     async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:

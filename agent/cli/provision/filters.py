@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import note, together
+from agent.cli.framework.hints import pasteable_hint
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from agent.provisioning.ledger import LedgerReader
 
 _AGO = re.compile(r"(\d{1,6})(m|h|d|w)")
@@ -64,12 +66,11 @@ filter_options = together(
 """Choose boards, or runs, by what they are; see `RecordFilter`."""
 
 
-def say_what_comes_next(ledger: LedgerReader) -> None:
+def say_what_comes_next(ledger: LedgerReader, session: Session) -> None:
     """Say how a ledger without runs, or boards, gets some."""
     if ledger.older:
         note(
             f"  its tables (version {ledger.older}) kept no runs; boards are in `provision status`"
         )
-        note("  next: `cellagent provision migrate`")
-    else:
-        note("  next: `cellagent provision run --all`")
+    step = "`cellagent provision migrate`" if ledger.older else "`cellagent provision run --all`"
+    note(f"  next: {pasteable_hint(step, '', session)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import aligned, bar
@@ -51,16 +52,16 @@ def command(
     if session.json:
         emit(made.to_json() | {"by": by})
     elif made.total.boards or made.failures:
-        _show(made, failures_alone=by == "reason")
+        _show(made, session, failures_alone=by == "reason")
     elif since is not None:
         note(f"no run is recorded since {_time(since)}")
         note("  try: an earlier --since")
     else:
         note("no run is recorded yet")
-        say_what_comes_next(ledger)
+        say_what_comes_next(ledger, session)
 
 
-def _show(made: Report, *, failures_alone: bool) -> None:
+def _show(made: Report, session: Session, *, failures_alone: bool) -> None:
     if not failures_alone:
         say(f"since {_time(made.since)}" if made.since is not None else "all that the ledger holds")
         rows = [("all", made.total), *made.groups.items()]
@@ -72,17 +73,18 @@ def _show(made: Report, *, failures_alone: bool) -> None:
     elif failures_alone:
         say("no attempt failed")
     if not failures_alone:
-        _show_uncounted(made.total)
+        _show_uncounted(made.total, session)
 
 
-def _show_uncounted(total: Counts) -> None:
+def _show_uncounted(total: Counts, session: Session) -> None:
     if total.unfinished or total.unidentified:
         say()
     if total.unfinished:
         say(f"{counted(total.unfinished, 'boards')} at work, or cut off; not in the yield")
     if total.unidentified:
         ended = f"{counted(total.unidentified, 'attempts')} ended before the board told who it is"
-        say(f"{ended}; not in the yield: cellagent provision status --runs")
+        listed = pasteable_hint("`cellagent provision status --runs`", "", session)
+        say(f"{ended}; not in the yield: {listed}")
 
 
 def _show_failures(failures: dict[str, Failures]) -> None:

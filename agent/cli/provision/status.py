@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from agent.cli.framework.command import ProfileCommand, agent_command, json_line, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter, aligned
 from agent.cli.provision.filters import filter_options, say_what_comes_next, since_option
@@ -62,7 +63,7 @@ def command(
     if page > 1 and limit is None:
         limit = _SHOWN
     with closing(ledger_of(session.configuration)) as ledger:
-        say_none = partial(_say_why_none, ledger, page, filtered=any(wanted.values()))
+        say_none = partial(_say_why_none, ledger, session, page, filtered=any(wanted.values()))
         if board is not None:
             _board(session, ledger, _uuid_of(ledger, board))
         elif runs:
@@ -98,15 +99,18 @@ def _list(
         note(f"page {page} of {-(-number // limit)}; the next: the same with --page {page + 1}")
 
 
-def _say_why_none(ledger: LedgerReader, page: int, number: int, *, filtered: bool) -> None:
+def _say_why_none(
+    ledger: LedgerReader, session: Session, page: int, number: int, *, filtered: bool
+) -> None:
     if number:
         note(f"page {page} is behind the last one")
     elif filtered:
         note("nothing in the ledger is so")
-        note("  try: fewer options; `cellagent provision status` lists all boards")
+        every = "fewer options; `cellagent provision status` lists all boards"
+        note(f"  try: {pasteable_hint(every, '', session)}")
     else:
         note("the ledger holds none yet")
-        say_what_comes_next(ledger)
+        say_what_comes_next(ledger, session)
 
 
 def _emit(records: Iterable[Record]) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agent.config.write import write_profile
 from tests.support.commands.command_line import completed
 
 
@@ -18,6 +19,7 @@ def test_a_report_tells_yield_times_and_failures_to_people_and_programs() -> Non
     assert ["old-firmware", "1", "1", "0"] in [line[:4] for line in words]
     assert ["key", "6.5", "s", "6.5", "s"] in [line[:5] for line in words]
     assert "1 attempt ended before the board told" in shown.stdout
+    assert "not in the yield: `cellagent provision status --runs`" in shown.stdout
     made = json.loads(completed("provision", "report", "--json").stdout)
     assert made["total"] == {
         "boards": 2, "passed": 1, "first_pass": 1, "failed": 1, "unfinished": 0, "attempts": 2,
@@ -40,6 +42,14 @@ def test_failures_alone_and_a_period_without_a_run() -> None:
     made = json.loads(completed("provision", "report", "--by", "reason", "--json").stdout)
     assert (made["by"], made["groups"]) == ("reason", [])
     assert "no run is recorded since" in completed("provision", "report", "--since", "1h").stderr
+
+
+def test_what_comes_next_comes_next_in_the_profile_that_was_named() -> None:
+    write_profile("lab", {}, {})
+    named = ("--profile", "lab")
+    for words in (("report",), ("status",), ("status", "--runs"), ("status", "--lot", "1")):
+        done = completed("provision", *words, *named)
+        assert "--profile lab`" in done.stderr, done.stderr
 
 
 def test_an_empty_ledger_says_what_comes_next() -> None:
