@@ -9,10 +9,11 @@ from agent.errors import AgentError, BadAnswer, Unavailable, Untrusted
 from agent.fota.clock import AsyncClock
 from agent.fota.journal import JobResult
 from agent.retry import spread_s
-from at.protocol.errors import AtError
+from at.protocol.errors import AtError, ModemReset
 
-ANOTHERS_ANSWER_S = 60.0
-"""Between polls that somebody else answers, as a network does that wants a log-in first."""
+SOON_S = 60.0
+"""Until the next poll after one that another server answered, as of a network that wants a log-in
+first, or that a restart of the kit broke off: neither lasts for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ async def poll_jobs(
         except (AgentError, AtError) as error:
             observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
-            if isinstance(error, BadAnswer | Untrusted):
-                interval = min(interval_s, ANOTHERS_ANSWER_S)
+            if isinstance(error, BadAnswer | Untrusted | ModemReset):
+                interval = min(interval_s, SOON_S)
         else:
             observer.result(result)
             if result is not None:
