@@ -18,7 +18,9 @@ from agent.console import chunk_lines
 from agent.console.dump_lines import DUMP_MARK, CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
+from at.protocol.dialect import BOOT_BANNER
 
+_BANNER = BOOT_BANNER.encode()
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 # A line that a narrow terminal may have wrapped, and the same with the row behind it.
 _FIRST_ROW = re.compile(rb"(?:#CD:[0-9A-Fa-f]{1,63}|MC:[A-Za-z0-9+/]{12,})\Z")
@@ -86,6 +88,10 @@ class LineClassifier:
 
     def classify(self, line: bytes) -> list[ConsoleItem]:
         """Return the items of a line without its line end, in order."""
+        start = line.find(_BANNER)
+        if start > 0 and (chunk_lines.CHUNK_MARK in line[:start] or DUMP_MARK in line[:start]):
+            # A restart broke the line off, and its end with it.
+            return [*self.classify(line[:start]), *self.classify(line[start:])]
         self.counts.lines += 1
         if DUMP_MARK in line:
             return self._dump(line)

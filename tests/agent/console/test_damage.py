@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
+from agent.console.fault_lines import Reboot
 from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus
 from agent.observability.ingest.chunk_codec import ReassembledMessage, Reassembler, encode
@@ -118,6 +119,17 @@ def test_a_restart_ends_the_dump_that_it_cut_short():
     (dump,) = [each for each in reader.receive(text) if isinstance(each, CapturedDump)]
     assert dump.dump.status is DumpStatus.INCOMPLETE
     assert dump.dump.detail == "the kit restarted"
+
+
+@pytest.mark.parametrize(
+    ("cut", "chunks", "dumps"), [(b"MC:CAUAAA", 1, 0), (DUMP[: len(DUMP) // 2 + 5], 0, 1)]
+)
+def test_a_restart_is_seen_in_the_line_that_it_cut_short(cut: bytes, chunks: int, dumps: int):
+    items, reader = heard(cut + b"*** Booting Zephyr OS build v4.1.0 ***\r\n")
+    assert isinstance(items[-1], Reboot)
+    counts = reader.counts
+    assert (counts.reboots, counts.damaged_chunks, counts.dumps) == (1, chunks, dumps)
+    assert not any(isinstance(each, CapturedDump) and each.dump.usable for each in items)
 
 
 def section_lines(*blocks: bytes, sizes: tuple[int, ...]) -> list[bytes]:
