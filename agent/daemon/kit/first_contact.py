@@ -36,6 +36,26 @@ class SettlingFinding(Finding, frozen=True):
     """One that is normal after a start: it is reported only if it lasts for SETTLE_S."""
 
 
+_NOT_REGISTERED = SettlingFinding(
+    "the modem is not registered and not searching",
+    "check the antenna; `cellagent scan cells` shows what it hears",
+)
+_UNREGISTERED = {
+    90: Finding("the modem has no usable SIM", "insert one, then restart the kit"),
+    3: Finding(
+        "the network denies registration",
+        "is the SIM active, and its plan one for LTE-M or NB-IoT here?",
+    ),
+    2: SettlingFinding(
+        "the modem searches, and is not on a network yet",
+        "check the antenna; `cellagent modem why` says what speaks against it",
+    ),
+    0: _NOT_REGISTERED,
+    4: _NOT_REGISTERED,
+}
+"""What is told of a registration for which there is no certain cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contact:
     """What a kit answered at first contact. `device_id` is "" where it does not answer one."""
@@ -196,21 +216,8 @@ def findings(
     elif cause := contact.certain_cause:
         about = _ABOUT.get(stat or 0, "the modem has no network")
         yield Finding(f"{about}: {cause.says}", cause.next)
-    elif stat == 90:
-        yield Finding("the modem has no usable SIM", "insert one, then restart the kit")
-    elif stat == 3:
-        yield Finding(
-            "the network denies registration",
-            "is the SIM active, and its plan one for LTE-M or NB-IoT here?",
-        )
-    elif stat == 2:
-        hint = "check the antenna; `cellagent modem why` says what speaks against it"
-        yield SettlingFinding("the modem searches, and is not on a network yet", hint)
-    elif stat in {0, 4}:
-        yield SettlingFinding(
-            "the modem is not registered and not searching",
-            "check the antenna; `cellagent scan cells` shows what it hears",
-        )
+    elif stat in _UNREGISTERED:
+        yield _UNREGISTERED[stat]
     if not contact.verdict.allowed:
         return
     # A modem that is off gets the time when it is on.
