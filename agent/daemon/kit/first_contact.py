@@ -52,8 +52,12 @@ _UNREGISTERED = {
     ),
     0: _NOT_REGISTERED,
     4: _NOT_REGISTERED,
+    None: SettlingFinding(
+        "the modem does not tell whether it is on a network",
+        "`cellagent modem at AT+CEREG?` shows what it answers",
+    ),
 }
-"""What is told of a registration for which there is no certain cause."""
+"""What is told of a registration, None where it could not be read, for which there is no certain cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ class Contact:
     def is_registered(self) -> bool:
         """Whether the kit is on the network."""
         return self.value("registration") in REGISTERED
+
+    @property
+    def may_be_registered(self) -> bool:
+        """Whether the kit is on the network, or does not tell that it is not."""
+        return self.is_registered or (self.value("registration") is None and not self.is_off)
 
     def value(self, name: str) -> object:
         """Return the value of a check, None where the modem did not answer it."""

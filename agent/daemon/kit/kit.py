@@ -154,7 +154,7 @@ class KitAgent:
         positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
         profile, client = self._profile_with_id, self._client
-        locating = partial(positions.run, profile, client, self._refusal, self._is_registered)
+        locating = partial(positions.run, profile, client, self._refusal, self._may_be_registered)
         updating = partial(updates.run, profile, client)
         telling = partial(events.run, profile, client.keyring)
         self._service_tasks = [
@@ -209,9 +209,9 @@ class KitAgent:
         contact = self._connection.contact
         return "" if contact is None else contact.refusal
 
-    def _is_registered(self) -> bool:
+    def _may_be_registered(self) -> bool:
         contact = self._connection.contact
-        return contact is None or contact.is_registered
+        return contact is None or contact.may_be_registered
 
     def _profile_with_id(self) -> Profile:
         """Return the profile with the kit's id at the device cloud, as far as it is known."""

@@ -41,7 +41,7 @@ class KitPositions:
         profile: Callable[[], Profile],
         client: HttpClient,
         refusal: Callable[[], str],
-        is_registered: Callable[[], bool],
+        may_be_registered: Callable[[], bool],
     ) -> None:
         """Find the position at start, then at the interval: the work of the concern.
 
@@ -57,7 +57,7 @@ class KitPositions:
             if refusal():
                 self.concern.set_off("the modem's firmware is refused")
             else:
-                await self._find_if_on_network(profile(), client, is_registered)
+                await self._find_if_on_network(profile(), client, may_be_registered)
             pause = pause_s(interval, self._asked_s)
             seconds = pause + spread_s(pause, random.random())  # noqa: S311
             self.concern.set_next_try(seconds)
@@ -82,12 +82,12 @@ class KitPositions:
             self.try_again()
 
     async def _find_if_on_network(
-        self, profile: Profile, client: HttpClient, is_registered: Callable[[], bool]
+        self, profile: Profile, client: HttpClient, may_be_registered: Callable[[], bool]
     ) -> None:
         try:
             await self.find(profile, client)
         except AgentError:
-            if is_registered():
+            if may_be_registered():
                 raise
             self._asked_s = 0.0  # nothing can be reported until the network wakes it
             self.concern.set_waiting("the kit to be on the network")

@@ -23,6 +23,7 @@ from agent.daemon.snapshot import Finding
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.command import Command
+from at.protocol.errors import CommandRejected
 from at.virtual.transport import VirtualTransport
 
 T = TypeVar("T")
@@ -64,6 +65,28 @@ async def test_a_modem_that_is_registered_is_on_whatever_its_mode_was_before():
     assert contact.is_registered
     assert not contact.is_off
     assert not [each for each in findings(contact, Keyring([])) if "off" in each.what]
+
+
+class RegistrationUntold(Modem):
+    """A modem that refuses to tell its registration."""
+
+    async def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
+        if isinstance(command, ReadRegistration):
+            raise CommandRejected("AT+CEREG?: ERROR")
+        return await super().send(command, timeout_s=timeout_s)
+
+
+async def test_a_registration_that_is_not_told_is_said_to_be_so_and_not_to_be_none():
+    modem = RegistrationUntold(VirtualTransport(instant=True))
+    await modem.open()
+    await modem.execute("AT+CFUN=1")
+    contact = await read_contact(modem, "")
+    await modem.close()
+    assert contact.may_be_registered
+    assert not contact.is_registered
+    (said, *_) = findings(contact, Keyring([]))
+    assert "does not tell whether it is on a network" in said.what
+    assert "`cellagent modem at AT+CEREG?`" in (said.hint or "")
 
 
 @pytest.mark.parametrize(
