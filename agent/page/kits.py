@@ -291,7 +291,6 @@ def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
 
 def _link_facts(link: LinkStatus) -> dict[str, Child]:
     cell, reading = link.cell, link.reading
-    network = "not heard" if link.registration is None else _registered(link.registration)
     serving = cell and _joined(
         None if cell.band is None else f"B{cell.band}",
         None if cell.phys_cell_id is None else f"PCI {cell.phys_cell_id}",
@@ -302,7 +301,7 @@ def _link_facts(link: LinkStatus) -> dict[str, Child]:
         None if reading.temperature_c is None else f"{number(reading.temperature_c)} °C",
     )
     return {
-        "Network": network,
+        "Network": _registered(link.registration),
         "Cell": serving or "not heard",
         "Power": power or "not heard",
         "Restarts": link.restarts or "none",
@@ -313,7 +312,9 @@ def _joined(*words: str | None) -> str:
     return " · ".join(filter(None, words))
 
 
-def _registered(number_of: int) -> str:
+def _registered(number_of: int | None) -> str:
+    if number_of is None:
+        return "not heard"
     return f"{REGISTRATION.get(number_of, 'not known')} ({number_of})"
 
 
@@ -375,7 +376,7 @@ def _row(kit: KitStatus, now: datetime) -> Html:
     link = kit.concern(LinkStatus)
     first = next(troubles(kit, now), None)
     rsrp = charts.RSRP.value(link.reading)
-    words: Child = tag("span", _registered(link.registration or 0), class_="muted")
+    words: Child = tag("span", _registered(link.registration), class_="muted")
     if first is not None:
         step = first.next and (" ", tag("b", "Next"), " ", with_commands(first.next))
         words = tag("span", first.says, step)

@@ -57,7 +57,7 @@ _UNREGISTERED = {
         "`cellagent modem at AT+CEREG?` shows what it answers",
     ),
 }
-"""What is told of a registration, None where it could not be read, for which there is no certain cause."""
+"""What is told of a registration without a certain cause; None: it could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,13 @@ def test_many_kits_are_rows_and_a_few_are_cards_unless_chosen() -> None:
     assert "rows" in shown(kit("a"), density="rows").lists
 
 
+@pytest.mark.parametrize("density", ["rows", "cards"])
+def test_a_registration_that_was_not_read_is_not_shown_as_none(density: str) -> None:
+    part = shown(kit("a"), density=density).parts["kit-a"]
+    assert "not heard" in part
+    assert "not registered" not in part
+
+
 def test_a_name_of_any_letters_is_an_address_and_an_id() -> None:
     view = shown(kit("a/b <c>"))
     assert view.lists["cards"] == ["kit-a%2Fb%20%3Cc%3E"]
