@@ -23,6 +23,19 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class Changing:
+    """Something that changes. Who takes `next_change` before a look misses no later change."""
+
+    def __init__(self) -> None:
+        self.next_change = asyncio.Event()
+        """Set at the next change; another one stands here from then on."""
+
+    def notify_changed(self) -> None:
+        """Set `next_change`, and replace it."""
+        self.next_change.set()
+        self.next_change = asyncio.Event()
+
+
 class WaitForEvent(Protocol):
     """Waits until an event is set or its seconds are over, whichever is first."""
 

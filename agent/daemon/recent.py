@@ -4,7 +4,6 @@ Kept from the start of the agent on, whether or not somebody looks, within bound
 without secrets; whoever writes moments to a file takes identities out as well.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import msgspec
 
 from agent.console.line_classifier import ConsoleItem, Overlong
 from agent.console.log_line import LogLine
+from agent.tasks import Changing
 from at.transcripts.steps import TranscriptStep
 
 CONSOLE, AT, HTTP, DECISIONS, NETWORK = "console", "at", "http", "decisions", "network"
@@ -40,13 +40,12 @@ class Moment(msgspec.Struct, frozen=True):
     level: str = ""
 
 
-class RecentMoments:
+class RecentMoments(Changing):
     """The newest moments of each lane, and how many there were."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
         self.count = 0
-        self.next_change = asyncio.Event()
-        """Set at the next moment; another one stands here from then on."""
         self.clock = clock
         self._lanes: dict[str, deque[Moment]] = {name: deque() for name in LIMITS}
         self._bytes = dict.fromkeys(LIMITS, 0)
@@ -60,8 +59,7 @@ class RecentMoments:
         now = datetime.fromtimestamp(round(self.clock(), 3), UTC)
         for text, level in told:
             self.put(Moment(self.count + 1, lane, now, _cut(text), level))
-        self.next_change.set()
-        self.next_change = asyncio.Event()
+        self.notify_changed()
 
     def put(self, moment: Moment) -> None:
         """Add a moment that has its number."""

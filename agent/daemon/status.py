@@ -27,6 +27,7 @@ from agent.daemon.states import row_of
 from agent.errors import RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
 from agent.files.private_files import disk_hint
 from agent.redact import redact
+from agent.tasks import Changing
 
 _log = logging.getLogger(__name__)
 
@@ -246,15 +247,14 @@ def pasteable(hint: str, profile: str, port: str) -> str:
     return _COMMAND.sub(with_options, hint)
 
 
-class StatusRegistry:
+class StatusRegistry(Changing):
     """All concerns, in the order in which they were added."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         self.clock = clock
         self.advice = AdviceOnce()
         self.concerns: list[Concern[ConcernStatus]] = []
-        self.next_change = asyncio.Event()
-        """Set at the next change of any concern; another one stands here from then on."""
         self.profile = ""
         self.since = self.now()
         """When the agent began, by the clock as it is now."""
@@ -319,11 +319,6 @@ class StatusRegistry:
         for name, subscriber in list(self._subscribers.items()):
             if kit in {"", name}:
                 subscriber(event)
-
-    def notify_changed(self) -> None:
-        """Set `next_change`, and replace it."""
-        self.next_change.set()
-        self.next_change = asyncio.Event()
 
     async def changed(self) -> None:
         """Wait for the next change of any concern."""

@@ -14,25 +14,25 @@ from agent.daemon.control.protocol import StatusAnswer, WatchRequest
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.snapshot import AgentStatus, KitStatus, State
 from agent.errors import AgentError
+from agent.tasks import Changing
 
 RETRY_S = 1.0
 """Seconds between two tries to reach an agent that is not there."""
 
 
-class AgentFeed:
+class AgentFeed(Changing):
     """What is known of the agent: its newest status, and since when it is not heard."""
 
     def __init__(
         self, control_socket: ControlSocket, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
+        super().__init__()
         self.status: AgentStatus | None = None
         """The newest; with all states unknown while the agent is not heard. None: never heard."""
         self.lost_at: datetime | None = None
         """Since when the agent is not heard; None while it is."""
         self.trouble = ""
         """Why it is not heard."""
-        self.next_change = asyncio.Event()
-        """Set at the next change; another one stands here from then on."""
         self.now = now
         self._socket = control_socket
         self._kits: dict[str, KitStatus] = {}
@@ -66,11 +66,6 @@ class AgentFeed:
             if self.status is not None:
                 self.status = _unheard(self.status, self.lost_at)
             self.notify_changed()
-
-    def notify_changed(self) -> None:
-        """Set `next_change`, and replace it."""
-        self.next_change.set()
-        self.next_change = asyncio.Event()
 
 
 def _unheard(status: AgentStatus, at: datetime) -> AgentStatus:
