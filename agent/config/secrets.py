@@ -9,6 +9,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -131,7 +132,6 @@ class Secrets:
         self.file = file
         self._environ = environ
         self._use_keyring = use_keyring
-        self._table: Mapping[str, object] | None = None
 
     def get(self, name: str) -> Secret | None:
         """Return the secret called `name` (a key of SECRETS), None where no source has it.
@@ -201,7 +201,7 @@ class Secrets:
         """Return the value as the first source has it. Raises ConfigError."""
         if value := self._environ.get(known.variable):
             return value, Origin("environment", known.variable)
-        if credential := self._credentials().get(name):
+        if credential := self._credentials.get(name):
             # The folder is systemd's, private to the service: no mode to check.
             origin = Origin("credentials", credential.name)
             try:
@@ -211,7 +211,7 @@ class Secrets:
                     f"cannot read the credential {credential.name}",
                     hint=self._replaced(name, origin, unattended=False),
                 ) from error
-        stored = self._file_table().get(name)
+        stored = self._file_table.get(name)
         if stored is not None:
             if not isinstance(stored, str):
                 raise ConfigError(f"{self.file}: {self.profile}.{name} is not a text")
@@ -220,6 +220,7 @@ class Secrets:
             return value, Origin("keyring", f"{self.profile}:{name}")
         return None
 
+    @cached_property
     def _credentials(self) -> Mapping[str, Path]:
         """Return the files of the secrets that systemd gives. Raises ConfigError for another."""
         folder = self._environ.get("CREDENTIALS_DIRECTORY")
@@ -232,17 +233,16 @@ class Secrets:
             )
         return files
 
+    @cached_property
     def _file_table(self) -> Mapping[str, object]:
-        if self._table is None:
-            table = secrets_table(self.file, self.profile)
-            for key in table:
-                if key not in SECRETS:
-                    raise ConfigError(
-                        f"{self.file}: there is no secret {self.profile}.{key}",
-                        hint=nearest(key, SECRETS),
-                    )
-            self._table = table
-        return self._table
+        table = secrets_table(self.file, self.profile)
+        for key in table:
+            if key not in SECRETS:
+                raise ConfigError(
+                    f"{self.file}: there is no secret {self.profile}.{key}",
+                    hint=nearest(key, SECRETS),
+                )
+        return table
 
 
 def advice_if_secret(key: str) -> str:
