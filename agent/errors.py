@@ -44,6 +44,8 @@ class AgentError(Exception):
 
     exit_code: ClassVar[int] = 1
     kind: ClassVar[str] = "failed"
+    usual_hint: ClassVar[str] = ""
+    """What to try where `hint` says nothing."""
 
     def __init__(
         self, message: str, *, hint: str = "", status: int | None = None, code: int | None = None
@@ -146,6 +148,7 @@ class BadAnswer(AgentError):
     """The answer is not what it must be: no JSON, too large, another shape, a redirect."""
 
     kind = "bad-answer"
+    usual_hint = "`cellagent doctor` checks the way to the service"
 
 
 class EmptyAnswer(BadAnswer):

@@ -119,13 +119,14 @@ class Concern(Generic[S_co]):
         )
         self._kind = kind
         self.awaits_service = self._service_answers = False
-        hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
+        usual = str(getattr(error, "usual_hint", ""))
+        hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__) or usual
         if isinstance(error, Unavailable) and not isinstance(error, Untrusted):
             told_to_wait = isinstance(error, RateLimited) or bool(error.retry_after_s)
             self.awaits_service = not told_to_wait
-            usual = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
+            others = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
             if _RELOAD not in hint:
-                hint = (hint or (_TOLD_TO_WAIT if told_to_wait else usual)) + _BY_ITSELF
+                hint = (hint or (_TOLD_TO_WAIT if told_to_wait else others)) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)

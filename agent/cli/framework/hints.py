@@ -265,15 +265,15 @@ def _meant(right: str, message: str) -> str:
 
 def usual_hint(error: Exception) -> str:
     """Return the hint for an error that brings none of its own, "" where nothing helps."""
-    from agent.errors import BadAnswer
+    from agent.errors import AgentError
     from agent.files.private_files import disk_hint
     from agent.retry import asked_wait
     from at.protocol.errors import LinkLost
 
     if isinstance(error, LinkLost):
         return "is it still plugged in? `cellagent ports` lists what is"
-    if isinstance(error, BadAnswer):
-        return "`cellagent doctor` checks the way to the service"
+    if isinstance(error, AgentError) and error.usual_hint:
+        return error.usual_hint
     if wait := asked_wait(error, datetime.now(UTC)):
         return wait
     cause = error if isinstance(error, OSError) else error.__cause__

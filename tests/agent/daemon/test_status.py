@@ -21,7 +21,7 @@ from agent.daemon.snapshot import (
     State,
 )
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
-from agent.errors import AgentError, RateLimited, ServerTrouble, Unreachable
+from agent.errors import AgentError, BadAnswer, RateLimited, ServerTrouble, Unreachable
 
 
 async def test_who_watches_is_woken_by_a_change():
@@ -216,6 +216,16 @@ def test_when_a_service_is_back_whatever_waits_for_it_is_woken_and_nothing_else(
     assert (outbox.wake.is_set(), location.wake.is_set(), told) == (True, False, ["back"])
     location.set_well()
     assert told == ["back"]
+
+
+def test_an_answer_that_is_none_of_the_services_has_a_way_out():
+    registry = StatusRegistry()
+    registry.profile = "lab"
+    concern = registry.add_concern(LocationStatus)
+    concern.record_failure(BadAnswer("locate: expected JSON, got 8 bytes of text/plain"))
+    assert (concern.status.hint or "").startswith("`cellagent doctor --profile lab`")
+    concern.record_failure(BadAnswer("locate: a redirect", hint="log in first"))
+    assert concern.status.hint == "log in first"
 
 
 def test_what_needs_a_reload_is_not_said_to_go_on_by_itself():
