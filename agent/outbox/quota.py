@@ -89,7 +89,7 @@ class Quota:
                 index.move(victims, ItemEvent.REMOVED)
         except (OutboxFull, OSError) as error:
             counts = index.known.counts  # not noted: a refusal writes nothing
-            counts["refused"] = counts.get("refused", 0) + count
+            counts["refused"] = counts.get("refused", 0) + 1
             if isinstance(error, OSError):
                 raise outbox_error(error, self._folder) from None
             raise
