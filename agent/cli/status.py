@@ -262,6 +262,8 @@ def _console(each: ConsoleStatus, now: datetime) -> Iterator[str]:
     if each.crash is not None:
         at_frame = f" at {each.crash.frame}" if each.crash.frame else ""
         yield f"crashed {_since(each.crash.at, now)} ago: {each.crash.what}{at_frame}"
+    if each.unstored:
+        yield f"{each.unstored} in memory alone"
     if each.lost:
         yield f"{each.lost} LOST for want of room"
     if each.damaged:

@@ -184,6 +184,8 @@ class ConsoleStatus(PortStatus, tag="console"):
     dumps: int = 0
     faults: int = 0
     reboots: int = 0
+    unstored: int = 0
+    """Chunks and dumps that are in memory alone: the disk has no room for them."""
     lost: int = 0
     damaged: int = 0
     """Chunks that were damaged on the line."""

@@ -152,7 +152,7 @@ async def _ask_agent(
 
 
 def _past(name: str, count: int) -> str:
-    if name == "refused":  # not by the service, and the same items again and again
+    if name == "refused":  # not by the service
         return f"{counted(count, 'times')} without room"
     return f"{count} {name.replace('_', ' ')}"
 

@@ -35,6 +35,7 @@ from agent.outbox import Outbox, OutboxFull
 from agent.tasks import first_of
 from agent.wiring.forwarding import Forwarder, StoreThenShow
 from at.driver.stream import Stream
+from at.protocol.counts import counted
 from at.protocol.errors import LinkLost
 from at.protocol.line.framing import Log
 from at.protocol.line.items import Item, Restart, Unknown
@@ -251,6 +252,15 @@ class KitConsole:
         reader = ConsoleReader(counts=self._counts)
         await self.handle([*reader.receive(data), *reader.finish()], is_own=True)
 
+    async def close(self) -> None:
+        """Store what still waits in memory; log what is lost for want of room on the disk."""
+        if not self._forwarder.is_stuck:
+            return
+        await self._forwarder.flush()
+        if lost := self._forwarder.waiting:
+            text = f"{counted(lost, 'chunks and dumps')} in memory alone: lost with the agent's end"
+            self.concern.log(logging.ERROR, text)
+
     # --- both ports
 
     def _dump_progress(self, dump_bytes: int, port: HeldPort) -> None:
@@ -303,9 +313,8 @@ class KitConsole:
 
     def _on_stored(self, error: AgentError | None) -> None:
         """Show in the status why items are not stored; None: they are stored again."""
-        if lost := self._forwarder.lost:
-            with self.concern.changing() as status:
-                status.lost = lost
+        with self.concern.changing() as status:
+            status.lost, status.unstored = self._forwarder.lost, self._forwarder.waiting
         if error is None:
             self.concern.set_well()
             return

@@ -175,6 +175,7 @@ class KitAgent:
         """End everything; the ports are closed, and the modem is as it was found."""
         await _end(self._service_tasks)
         await _end(self._port_tasks)
+        await self.console.close()
         with suppress(AgentError):  # the disk is full: as after a kill
             self._store.update(online=False)
         await self.events.store()

@@ -51,7 +51,7 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
         lines_of(
             status(
                 concern("link", device_id="nrf-1", firmware="2.0.4", dialect="at-host"),
-                concern("console", chunks=3, dumps=0, lost=2, damaged=1),
+                concern("console", chunks=3, dumps=0, unstored=4, lost=2, damaged=1),
                 waiting=4,
                 parked=1,
                 counts={"delivered": 9},
@@ -66,8 +66,8 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
         "",
         "left  /dev/ttyACM0  nrf-1",
         "  ok  link         2.0.4, at-host",
-        "  ok  console      3 chunks, 2 LOST for want of room, 1 chunk LOST to damage on",
-        "                   the line",
+        "  ok  console      3 chunks, 4 in memory alone, 2 LOST for want of room, 1 chunk",
+        "                   LOST to damage on the line",
     ]
 
 

@@ -186,11 +186,13 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
         await console.handle([item])
     assert concern.phase is Phase.TROUBLE
     assert [r.message for r in caplog.records] == ["the disk is full; try: free some space"]
+    assert concern.status.unstored == len(chunks)
     outbox.full = False
     again.set()
     while concern.phase is Phase.TROUBLE:
         await registry.changed()
     assert totals(outbox).waiting == len(chunks)
+    assert concern.status.unstored == 0
     assert "works again" in caplog.records[-1].message
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -205,6 +207,22 @@ async def test_a_chunk_that_was_damaged_on_the_line_is_counted_and_logged(
     await console.handle(ConsoleReader().receive(f"{line}\n{line[:9]}!{line[10:]}\n".encode()))
     assert (concern.status.chunks, concern.status.damaged) == (1, 1)
     assert caplog.messages == ["a chunk is lost, damaged on the line: no base64 character: b'!'"]
+
+
+async def test_what_the_disk_has_no_room_for_at_the_end_is_told_as_lost(
+    outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
+):
+    console = KitConsole(
+        StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox, names(), lambda: None
+    )
+    outbox.full = True
+    for number in range(2):
+        await console.handle([ChunkLine(number.to_bytes(4, "big"))])
+    await console.close()
+    assert caplog.messages[-1] == "2 chunks and dumps in memory alone: lost with the agent's end"
+    outbox.full = False
+    await console.close()
+    assert totals(outbox).waiting == 2
 
 
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: OutboxOnFullDisk):
