@@ -194,6 +194,8 @@ def _handle_signals(agent: Agent) -> list[int]:
 
     def stop(number: int) -> None:
         received.append(number)
+        closed = " (its terminal was closed)" if number == HANG_UP else ""
+        _log.info("it ends: %s%s", signal.Signals(number).name, closed)
         agent.stop()
 
     on_terminal = sys.stdin.isatty()

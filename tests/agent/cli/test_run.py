@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from agent.cli.framework.session import Session
-from agent.cli.run import _agent, _configure, _emit_new
+from agent.cli.run import _agent, _configure, _emit_new, _handle_signals
 from agent.config import Configuration
 from agent.config.kits import kits_of
 from agent.config.write import set_value
@@ -85,6 +86,20 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
         gc.collect()
         assert not lost
         assert "no longer printed: [Errno 32]" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its loop takes no signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_the_log_says_which_signal_ended_the_agent(
+    caplog: pytest.LogCaptureFixture, number: signal.Signals
+) -> None:
+    caplog.set_level("INFO")
+    stopped = asyncio.Event()
+    received = _handle_signals(cast("daemon.Agent", SimpleNamespace(stop=stopped.set)))
+    os.kill(os.getpid(), number)
+    await stopped.wait()
+    assert received == [number]
+    assert caplog.messages == [f"it ends: {number.name}"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there only sockets tell")
