@@ -23,7 +23,7 @@ from agent.tasks import first_of
 
 _ANSWER_S = 20.0
 LONGEST_ANSWER = 4 * 1024 * 1024
-TURN_S = 100.0
+TURN_S = 130.0
 """Seconds to wait for a hold or a lease; the agent itself gives up earlier, and says why."""
 T = TypeVar("T")
 

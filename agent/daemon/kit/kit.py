@@ -191,7 +191,7 @@ class KitAgent:
             self.console.write(line.encode() + b"\r")
             return []
         async with self.link.exclusive("a line is typed", patience_s=EXCLUSIVE_WAIT_S):
-            modem = self.link.available()
+            modem = await self.link.wait_available()
             if line[:2].upper() != "AT":
                 await modem.type_line(line)  # to a shell, which answers in console lines
                 return []

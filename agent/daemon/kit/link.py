@@ -317,7 +317,7 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
     `name` is the name of the kit.
     """
     async with link.exclusive(f"lent to {program}", patience_s=EXCLUSIVE_WAIT_S):
-        modem = link.available()
+        modem = await link.wait_available()  # a hold may have ended just now
         await holder.send(
             LeaseAnswer(
                 True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value

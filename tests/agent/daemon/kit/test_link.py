@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 
@@ -7,7 +8,15 @@ import pytest
 
 from agent.config.profile import KitSettings
 from agent.daemon.control.protocol import LeaseAnswer
-from agent.daemon.kit.link import TRANSITIONS, KitBusy, KitLink, KitLinkEvent, KitLinkState, lease
+from agent.daemon.kit.link import (
+    TRANSITIONS,
+    KitBusy,
+    KitLink,
+    KitLinkEvent,
+    KitLinkState,
+    hold,
+    lease,
+)
 from agent.daemon.snapshot import LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
@@ -54,21 +63,24 @@ async def test_a_lease_ends_with_the_link() -> None:
         held.enter_context(link.lent(modems[0]))
 
 
+class Terminal:
+    """Turns the modem off, key by key."""
+
+    async def send(self, answer: LeaseAnswer) -> None:
+        assert answer.kit == "left"
+
+    async def write_through(self, write: Callable[[bytes], None]) -> None:
+        for key in (b"AT+CF", b"UN=", b"4", b"\r"):
+            write(key)
+
+    def data_received(self, data: bytes) -> None:
+        """Show what the modem answers."""
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """End."""
+
+
 async def test_a_mode_that_comes_in_pieces_from_the_holder_of_a_lease_is_noted() -> None:
-    class Terminal:
-        async def send(self, answer: LeaseAnswer) -> None:
-            assert answer.kit == "left"
-
-        async def write_through(self, write: Callable[[bytes], None]) -> None:
-            for key in (b"AT+CF", b"UN=", b"4", b"\r"):
-                write(key)
-
-        def data_received(self, data: bytes) -> None:
-            """Show what the modem answers."""
-
-        def connection_lost(self, reason: Exception | None) -> None:
-            """End."""
-
     async def serve(modem: Modem) -> None:
         link.ready(modem)
         await lease(link, "left", Terminal(), "a terminal")
@@ -78,6 +90,23 @@ async def test_a_mode_that_comes_in_pieces_from_the_holder_of_a_lease_is_noted()
     concern = StatusRegistry().add_concern(LinkStatus, "left")
     link = KitLink(KitSettings(port="virtual:"), concern, serve)
     link.on_mode_asked = modes.append
+    with pytest.raises(LinkLost):
+        await link.run()
+    assert modes == [4]
+
+
+async def test_a_lease_waits_for_a_link_that_is_opened_again_behind_a_hold() -> None:
+    async def serve(modem: Modem) -> None:
+        link.ready(modem)
+        await leasing
+        raise LinkLost("away")
+
+    modes: list[int] = []
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    link.on_mode_asked = modes.append
+    async with hold(link, "west"):
+        leasing = asyncio.ensure_future(lease(link, "left", Terminal(), "a terminal"))
     with pytest.raises(LinkLost):
         await link.run()
     assert modes == [4]
