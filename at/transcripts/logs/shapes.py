@@ -15,8 +15,8 @@ from at.protocol.dialect import TRAITS, Dialect
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
 # Debian 12's, takes a letter too many.
 _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
-_LINUX = r"[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]"
-"""The prompt of a Linux shell, whose programs pass a command on: gsmctl, sms_tool, mmcli."""
+_LINUX = r"(?:[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]|\$(?= ))"
+"""The prompt of a Linux shell, whose programs pass a command on, or of any in a manual."""
 _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
@@ -119,7 +119,8 @@ def _over(one: str, other: str) -> str:
 SHAPES = (
     Shape("bare", rest=Rest.BY_LOOK),
     Shape("modem >> / modem <<", _after(_NAME + ">>"), _after(_NAME + "<<")),
-    Shape("modem << / modem >>", _after(_NAME + "<<"), _after(_NAME + ">>")),
+    Shape("modem << / modem >>", _after(rf"{_NAME}<<|\(<<\)"), _after(rf"{_NAME}>>|\(>>\)")),  # YAT
+    Shape("w: AT / r: OK", _after(r"w:\s"), _after(r"r:(?=\s|$)"), rest=Rest.RECEIVED),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
     Shape(
         "AT -> / AT <-", _after("AT ->"), _after("AT <-"), _whole(r"└─ (?P<text>.*)"), Rest.BY_LOOK
@@ -175,7 +176,8 @@ SHAPES = (
     Shape(
         "sending: AT+X",
         _after(
-            rf"[^\W\d_][\w ]{{1,40}}(?::(?=\s?(?:{COMMAND.pattern}))|(?<=ing)(?= AT[+%#*^&]\S*$))"
+            rf"[^\W\d_][\w ]{{1,40}}(?:[:\uff1a](?=\s?(?:{COMMAND.pattern}))"
+            r"|(?<=ing)(?= AT[+%#*^&]\S*$))"
         ),
         rest=Rest.BY_LOOK,
     ),
@@ -221,7 +223,8 @@ LEADS = (
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
     re.compile(  # of an ESP32
-        r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: )"
+        r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: "
+        rf"|[\w.-]+: (?=(?:{RIGHT}|{LEFT}) ))"
     ),
     re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
     # Of the Arduino core and of ESPHome for an ESP32: the level, the file or the tag and its line.
@@ -300,7 +303,7 @@ LOST_END = re.compile(
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
-    r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$"
+    r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|[←【]|\([\w-]+\.py:\d+\)$"
     r"|\[[A-Z][^\[\]\"]*\](?: dt=\w+)?$).*",
     re.IGNORECASE | re.DOTALL,
 )

@@ -238,10 +238,11 @@ def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
         b'at+cops=1,2,"00101" //Our SIM is another one\'s\n'
         b"+CNEC_EMM: 11 // refused\nAT+CFUN=4    # off\nOK  <-- at last\n"
         b"+CFUN: 4 (port.py:43)\n"
-        b'AT#XSEND="a // b # c"\nAT+CPIN=1111\n#XHTTPC: http://host.example # 1\n'
+        + "AT+CMEE=1  【注意】 ERROR\n".encode()
+        + b'AT#XSEND="a // b # c"\nAT+CPIN=1111\n#XHTTPC: http://host.example # 1\n'
     ).lines
     assert [line.text for line in lines] == [
-        'at+cops=1,2,"00101"', "+CNEC_EMM: 11", "AT+CFUN=4", "OK", "+CFUN: 4",
+        'at+cops=1,2,"00101"', "+CNEC_EMM: 11", "AT+CFUN=4", "OK", "+CFUN: 4", "AT+CMEE=1",
         'AT#XSEND="a // b # c"', "AT+CPIN=1111", "#XHTTPC: http://host.example",
     ]  # fmt: skip
 

@@ -158,6 +158,13 @@ MARKED = {
         "DEBUG   - PYTEST: DEBUG:twister_harness.device.device_adapter:#: {}",
     ),
     "an ESP32 that is the host": log_of("I (1234) modem: TX: {}", "I (1250) modem: RX: {}"),
+    "an ESP32's arrows": log_of("I (1234) modem: --> {}", "I (1250) modem: <-- {}"),
+    "arrows in parentheses": log_of("(10:00:01.25) (<<) {}<CR>", "(10:00:01.5) (>>) {}<CR><LF>"),
+    "what a Go library wrote and read": log_of(
+        "2026/11/02 10:00:01 w: {}", "2026/11/02 10:00:01 r:\n{}\n"
+    ),
+    "a manual's prompt": log_of("$ at {}", "{}"),
+    "steps in Chinese": log_of("命令7 发\uff1a{}", "{}"),
     "defmt": log_of("0.125000 DEBUG > {}", "0.250000 DEBUG < {}"),
     "a UART's name": log_of("UART1 TX: {}", "UART1 RX: {}"),
     "AT command and response": log_of("AT command: {}", "AT response: {}"),
