@@ -30,20 +30,25 @@ class Joiner:
         """What stands in a quote that is open, by side, and the line on which it begins."""
         self._last_sent = ""
         """What was sent last, until something is received: the same without a mark is its echo."""
-        self._received = False
-        """Whether the last line was: one without a mark that has a spelt end goes on with it."""
+        self._received: str | None = None
+        """The last line, if it was: one without a mark that answers, too, goes on with it."""
 
     def lines(self, heads: Iterable[Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
         for mark, text, head in self._whole(heads):
-            goes_on = mark is None and self._received and shapes.ends_spelt(text)
-            side = Side.RECEIVED if goes_on else mark
-            self._received = side is Side.RECEIVED
+            side = Side.RECEIVED if mark is None and self._goes_on_below(text) else mark
+            self._received = text if side is Side.RECEIVED else None
             for piece, answers in _pieces(side, text):
                 later = Side.RECEIVED if answers else side
                 yield from self._line(later, piece, head)
         for side in tuple(self._open):
             yield from self._end(side)
+
+    def _goes_on_below(self, text: str) -> bool:
+        """Return whether a line without a mark is of the answer whose first line has one."""
+        if self._received is None:
+            return False
+        return shapes.ends_spelt(text) or (is_answer(text) and final_result(self._received) is None)
 
     def _whole(self, heads: Iterable[Head]) -> Iterator[tuple[Side | None, str, Head]]:
         """Yield what the lines hold; what a port gave in parts, and a logger wrote so, is whole."""
@@ -67,6 +72,8 @@ class Joiner:
             yield begun
 
     def _line(self, side: Side | None, text: str, head: Head) -> Iterator[LogLine]:
+        if side is not Side.RECEIVED and self._payloads.phase is not Phase.DATA:
+            text = _with_plain_quotes(text)
         within = side or next(iter(self._open), None)
         is_sent_answered = within is Side.SENT and final_result(text) is not None
         if within and (is_sent_answered or _NEW_COMMAND.fullmatch(text)):
@@ -113,6 +120,11 @@ class Joiner:
         else:
             self._payloads.received(text.encode("utf-8", "surrogateescape"))
         yield LogLine(side, text, head.at_s, head.number)
+
+
+def _with_plain_quotes(text: str) -> str:
+    r"""Return a text whose quotes are all escaped, as a shell and C want them, without its \."""
+    return text if '"' in text.replace('\\"', "") else text.replace('\\"', '"')
 
 
 def _goes_on(begun: str, part: str) -> bool:

@@ -247,6 +247,30 @@ def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("sent", "received"), [("TX: ", "RX: "), (">> ", "<< ")])
+def test_an_answer_whose_first_line_alone_is_marked_is_whole(sent: str, received: str) -> None:
+    log = (
+        f"{sent}AT#XPING=1\n{received}OK\n{received}#XPING: 0.6\n\n#XPING: 0.5\n"
+        f"{sent}AT+CFUN?\n{received}+CFUN: 1\n\nOK\n\nOK\nthe modem is on\n"
+    )
+    assert [(line.side, line.text) for line in read_log(log.encode()).lines] == [
+        (SENT, "AT#XPING=1"),
+        *((RECEIVED, text) for text in ("OK", "#XPING: 0.6", "#XPING: 0.5")),
+        (SENT, "AT+CFUN?"),
+        *((RECEIVED, text) for text in ("+CFUN: 1", "OK")),
+        *((Side.LOG, text) for text in ("OK", "the modem is on")),
+    ]
+
+
+@pytest.mark.parametrize("line", ["uart:~$ at {}", 'uart:~$ at "{}"', "{}", "> {}"])
+def test_quotes_that_were_escaped_for_a_shell_went_over_the_port_without(line: str) -> None:
+    command = 'AT+CGDCONT=0,"IP","iot.example"'
+    log = f"{line.format(command.replace(chr(34), chr(92) + chr(34)))}\nOK\n"
+    assert read_log(log.encode()).lines[0].text == command
+    kept = r'AT#XSEND="{\"a\":1}"'
+    assert read_log(f"> {kept}\nOK\n".encode()).lines[0].text == kept
+
+
 @pytest.mark.parametrize("end", ["{0D}{0A}", "<0Dh><0Ah>", "[CR][LF]", "<CR>", "{0d}"])
 def test_the_line_end_that_a_tool_shows_by_name_or_in_hex_is_no_part_of_a_line(end: str) -> None:
     lines = read_log(f"AT{end}\nOK\nAT+CFUN?{end}\n+CFUN: 1\nOK\n".encode()).lines
