@@ -102,7 +102,12 @@ class Facts(dict[str, Fact]):
         self.note(name, int(before.value) + 1 if before else 1)
 
     def _note_boot(self) -> None:
-        """Note a start, and how many there were one shortly after the other."""
+        """Note a start, and how many there were one shortly after the other.
+
+        A modem that was on is off until firmware turns it on, of which a log may say nothing.
+        """
+        if self.is_on:
+            self.pop("fun")
         self._starts = True
         ran_s = seconds_between(*self._run) if self._run else 0.0
         quick = self.get("quick_boots")
@@ -135,6 +140,8 @@ class Facts(dict[str, Fact]):
                 self._searches, self._searching_since = True, self.at_s
         else:
             self._searches, self._searching_since = False, None
+            if self.is_off:
+                self.note("off_seen", 1)
 
     def _note_mode(self, fun: int, *, was_off: bool) -> None:
         self.pop("off_seen", None)

@@ -104,8 +104,6 @@ def _holds_of_each(line: str, sets: Iterable[set[str]]) -> bool:
 
 _OF_THE_MAKER = 512
 """The first error number that is a maker's own."""
-_ERROR = 100
-"""What +CME ERROR adds to the cause numbers of EMM and ESM that it knows."""
 _ALIKE = str.maketrans("123456789", "0" * 9)
 """Lines of a log that differ in numbers alone are looked up once."""
 
@@ -186,7 +184,7 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
     source, until = str(numbers["source"]), tuple(numbers["until"])
     notes = {str(number) for number in numbers.get("notes", ())}
-    of_errors = {int(code) for code in numbers["cme"]}
+    errors = convert(numbers["cme"], dict[str, int])
     for name, certainty in ((fact, Certainty.CERTAIN), (str(numbers["old"]), Certainty.LIKELY)):
         still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
@@ -196,8 +194,8 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
                 sure, ends = Certainty.LIKELY, (*until, "registered")
                 beside = {**still, "address": "-"}
             when: list[dict[str, Expected]] = [{name: number, **beside}]
-            if name == fact and _ERROR + number in of_errors:
-                when.append({"cme": _ERROR + number, **beside})
+            if name == fact and (code := errors.get(str(number))):
+                when.append({"cme": code, **beside})
             yield Row(f"{fact}-{number}", sure, when, says, step, source, ends)
         yield Row(
             f"{fact}-{{{name}}}",

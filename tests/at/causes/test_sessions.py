@@ -330,3 +330,25 @@ def test_a_connection_that_fails_without_a_network_is_no_fault_of_the_server(
 ) -> None:
     log = "AT+CEREG?", stat, "OK", 'AT+CIPSTART=0,"TCP","host.example",80', "+CME ERROR: 3"
     assert ("server-unreachable" in _causes(*log)) is blamed
+
+
+def test_a_modem_that_was_not_turned_on_again_after_a_restart_was_not_refused() -> None:
+    boot = "*** Booting nRF Connect SDK v2.9.0 ***"
+    status = ("AT+CEREG?", "+CEREG: 0,0", "OK")
+    assert _causes("AT+CFUN=1", "OK", boot, *status) == ["modem-off"]
+    assert _causes(boot, "AT+CFUN=1", "OK", *status)[0] == "denied"
+
+
+def test_the_number_of_a_supply_that_no_modem_runs_on_is_none() -> None:
+    assert _causes("AT%XVBAT", "%XVBAT: 3", "OK") == ["nothing-found"]
+    assert _causes("AT%XVBAT", "%XVBAT: 3099", "OK") == ["supply-low"]
+
+
+def test_a_connection_that_the_kit_ended_was_not_refused() -> None:
+    online = "+CEREG: 5"
+    for line, certainty in (
+        ("+CGEV: ME PDN DEACT 0", "possible"),
+        ("+CGEV: PDN DEACT 0", "likely"),
+    ):
+        found = causes_of_log(f"{online}\n{line}\n".encode())[0]
+        assert (found.cause, found.certainty) == ("pdn-inactive", certainty)
