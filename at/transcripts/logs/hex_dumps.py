@@ -32,6 +32,11 @@ _ROWS_OF_THE_HOST = (
         r"(?P<head>\d{6,}\.\d{3} )(?:(?P<out>TX)|RX) {3}[0-9A-F]{4}  "
         r"(?P<bytes>(?:[0-9A-F]{2} {1,2}){1,16}) .*"
     ),
+    re.compile(
+        r"(?P<head>(?:.*\s)?)\[?(?:(?P<out>TX|SENT|SEND|>>)|RX|RECV|RECEIVED|<<)\]?:?(?: - )?\s*"
+        r"(?P<bytes>(?:[0-9A-F]{2} )+[0-9A-F]{2})\s*",
+        re.IGNORECASE,
+    ),
 )
 _ROW = re.compile(
     r"(?P<signed>(?:[0-9A-F]{2}.\|){1,15}[0-9A-F]{2}.?) +.*"  # Gammu's: each byte with its sign

@@ -96,7 +96,7 @@ _HOST, _MODEM = "HOST|PC|MCU|DTE", "MODEM|DEVICE|DEV|DUT|DCE"
 _ASKS, _ANSWERS = "(?:AT )?(?:COMMAND|CMD)|REQUEST|REQ", "(?:AT )?RESPONSE|RESP|RSP|REPLY|ANSWER"
 RIGHT = r"-+>|=+>|>>+|→|➤"
 LEFT = r"<-+|<=+|<<+|←"
-_BEGINS = r"AT|[+%#^][A-Z]|OK\b|ERROR\b"
+_BEGINS = r"AT(?! \w)|[+%#^][A-Z]|OK\b|ERROR\b"
 
 
 def _word(words: str) -> re.Pattern[str]:

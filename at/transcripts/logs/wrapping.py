@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from at.protocol import kit_log
 from at.protocol.counts import counted
@@ -57,6 +58,9 @@ _CUT = re.compile(
     rf"(?P<log>{kit_log.BEGIN}.*)"
 )
 """A command or an answer, and the log line of the kit that came into it."""
+_LOG_BEGINS = re.compile(kit_log.BEGIN)
+_EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
+"""A line in Markdown, in bold or as code."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
@@ -77,7 +81,7 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             number,
             _without_record(
                 _with_commas(
-                    _without_html(_TAGS.sub("", _RETURNS.sub("", line.strip("\ufeff\r\n"))))
+                    _without_html(_without_emphasis(_RETURNS.sub("", line.strip("\ufeff\r\n"))))
                 )
             ),
         )
@@ -114,6 +118,14 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
             mark = f"{header[2]} {header[1]} "
     if begun:
         yield number, mark + begun
+
+
+def divided(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines and their numbers; of log lines that a forum put on one, each by itself."""
+    for number, line in numbered:
+        begins = [found.start() for found in _LOG_BEGINS.finditer(line)] if "<" in line else []
+        for begin, end in pairwise([0, *begins[1:], len(line)]):
+            yield number, line[begin:end]
 
 
 def uncut(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -173,6 +185,12 @@ def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def _goes_on_within_quotes(begun: str, line: str) -> bool:
     return begun.count('"') % 2 == 1 and not _BEGINS.match(line)
+
+
+def _without_emphasis(line: str) -> str:
+    """Return a line without what a forum sets around a log, or Markdown around a line of it."""
+    emphasis = _EMPHASIS.fullmatch(line)
+    return emphasis["text"] if emphasis else _TAGS.sub("", line)
 
 
 def _without_html(line: str) -> str:

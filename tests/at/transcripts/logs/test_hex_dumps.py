@@ -131,6 +131,14 @@ OF_PYSERIAL_S_SPY = b"""000000.000 DTR  inactive
 000000.500 RX   0000  4F 4B 0D 0A                                       OK..
 """
 
+OF_A_LOGGER = b"""10:00:00.250  TX 41 54 2B 43 45 52 45 47 3F 0D
+10:00:00.500  RX 2B 43 45 52 45 47 3A 20 35
+10:00:00.500  RX 2C 33 2C 2C 2C 2C 30 2C 31 35 0D 0A 4F 4B 0D 0A
+"""
+IN_BRACKETS = b"""10:00:00.250 [TX] - 41 54 2b 43 45 52 45 47 3f 0d
+10:00:00.500 [RX] - 2b 43 45 52 45 47 3a 20 35 2c 33 2c 2c 2c 2c 30 2c 31 35 0d 0a 4f 4b 0d 0a
+"""
+
 
 OF_GNOKII = """Message sent: 0x00 / 0x000a
 41 54 2b 43 45 52 45 47 3f 0d                   | AT+CEREG?
@@ -162,7 +170,9 @@ def test_a_dump_of_the_host_is_read_by_the_direction_of_the_line_above_it(log: s
     ]
 
 
-@pytest.mark.parametrize("log", [OF_SOCAT_X, OF_SOCAT_X_AND_V, OF_PYSERIAL_S_SPY])
+@pytest.mark.parametrize(
+    "log", [OF_SOCAT_X, OF_SOCAT_X_AND_V, OF_PYSERIAL_S_SPY, OF_A_LOGGER, IN_BRACKETS]
+)
 def test_a_dump_of_the_host_is_read_by_the_direction_of_its_row(log: bytes) -> None:
     lines = [line for line in read_log(log).lines if line.side is not Side.LOG]
     assert [(line.side, line.text, line.at_s and line.at_s % 1) for line in lines] == [

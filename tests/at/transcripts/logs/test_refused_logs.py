@@ -29,7 +29,7 @@ OTHERS = (
     ("Zephyr shell", "[00:00:00.250,000] <inf> app: up\nuart:~$ help\nPlease press Tab\n"),
     ("a table without a heading", "10:00:01.0,TX,AT+CGMR\n10:00:02.0,RX,OK\n"),
     ("a table without a heading", "| AT+CGMR | OK |\n"),
-    ("a dump in hex", "TX: 41 54 2B 43 46 55 4E 3F 0D 0A\nRX: 4F 4B 0D 0A\n"),
+    ("a dump in hex", "41 54 2B 43 46 55 4E 3F 0D 0A\n0D 0A 4F 4B 0D 0A\n"),
     ("a dump in hex", "00000000: 4154 2b43 4655 4e3f 0d0a  AT+CFUN?..\n"),
     ("a dump in hex", "0000000 5441 432b 5546 3f4e 0a0d\n000000a\n"),
     ("JSON", '{"a": 1}\n'),

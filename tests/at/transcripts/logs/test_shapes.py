@@ -164,6 +164,7 @@ MARKED = {
         "2026/11/02 10:00:01 w: {}", "2026/11/02 10:00:01 r:\n{}\n"
     ),
     "a manual's prompt": log_of("$ at {}", "{}"),
+    "Markdown": log_of("**{}**", "`{}`"),
     "steps in Chinese": log_of("命令7 发\uff1a{}", "{}"),
     "defmt": log_of("0.125000 DEBUG > {}", "0.250000 DEBUG < {}"),
     "a UART's name": log_of("UART1 TX: {}", "UART1 RX: {}"),

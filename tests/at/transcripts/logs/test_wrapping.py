@@ -282,3 +282,20 @@ def test_a_mail_that_quotes_a_log_with_times_adds_nothing_to_it() -> None:
         (Side.SENT, "AT"),
         (Side.RECEIVED, "OK"),
     ]
+
+
+@pytest.mark.parametrize("lead", ["", "00> ", "seen: "])
+def test_log_lines_that_a_forum_put_on_one_line_are_each_one(lead: str) -> None:
+    head = "[00:00:01.250,000] <dbg> modem_chat: modem_chat_"
+    glued = (
+        f"{lead}{head}script_next: sending: AT+CGMR{head}log_received_command: mfw_nrf91x1_2.0.1"
+        f"{head}log_received_command: OK\n"
+    )
+    found = [(line.side, line.text) for line in read_log(glued.encode()).lines]
+    assert found[-2:] == [(Side.RECEIVED, "mfw_nrf91x1_2.0.1"), (Side.RECEIVED, "OK")]
+    assert (found[0] == (Side.SENT, "AT+CGMR")) == (lead != "seen: ")
+
+
+def test_a_sentence_about_a_command_is_no_command() -> None:
+    log = b"uart:~$ at AT\nSending AT command failed with error code -1\nSending AT+CFUN?\nOK\n"
+    assert [line.text for line in read_log(log).lines if line.side is Side.SENT] == ["AT"]
