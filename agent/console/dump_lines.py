@@ -9,18 +9,21 @@ from dataclasses import dataclass, field, replace
 
 from agent.console.log_line import strip_ansi
 from agent.console.zephyr_coredump import HEADER_SIZE, Dump, DumpStatus, parse_dump
+from at.protocol.kit_log import ANY_BEGIN
 
 DUMP_MARK = b"#CD:"
 MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
-# What programs set behind the digits that they keep: line ends and colours spelt out, tags, quotes,
-# the rest of a row. A damaged digit has digits behind it, or leaves an odd number of them.
+# What programs set behind the digits that they keep. A damaged digit has digits behind it, or
+# leaves an odd number of them.
 _BEHIND = re.compile(
     r"(?:\\[rn]|(?:\\u001b|\\x1b|)\[[0-9;]*m|<(?:cr|lf|br ?/?|/\w{1,8})>|\^M"
-    r"|[\x00-\x08\x0e-\x1f\x7f])*"
-    r"[\"'`]?(?:\s*[\]}),;|](?!\s*[0-9a-f]+\s*$).*)?",
+    r"|[\x00-\x08\x0e-\x1f\x7f])*"  # line ends and colours spelt out, tags
+    rf"(?:(?<=\\n|r>|/>).*|{ANY_BEGIN}[\w.]+: {DUMP_MARK.decode()}"  # the line below
+    r"|[\"'`] +\w+=.*|\([\w.-]+:\d+\))?"  # other fields, the place in a program
+    r"[\"'`]?(?:\s*[\]}),;|](?!\s*[0-9a-f]+\s*$).*)?",  # the rest of a row
     re.DOTALL | re.IGNORECASE,
 )
 # A mark of which one character is lost, or is another, and digits behind it.

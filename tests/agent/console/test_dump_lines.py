@@ -57,11 +57,22 @@ def test_a_dump_is_gathered_from_lines_that_are_kept_as_json(end):
         "\0",
         "\x07",
         "\\x1b[0m'],",
+        '" t=1',
+        " (kit.py:43)",
     ],
 )
 def test_a_dump_is_gathered_from_lines_that_a_program_has_set_in_others(end):
     (captured,) = dumps(printed(DUMP, "E: ").replace(b"\r\n", end.encode() + b"\n"))
     assert captured.dump.usable
+    assert bytes(captured.data) == DUMP
+
+
+@pytest.mark.parametrize("end", [b"\\n", b"\\r\\n", b"<br>", b"<br />", b" "])
+@pytest.mark.parametrize("prefix", ["", "[00:00:47.549,863] <err> coredump: "])
+def test_a_dump_is_gathered_from_one_line_whose_ends_are_spelt_out_or_lost(prefix, end):
+    text = b'{"dump": "' + end.join(printed(DUMP, prefix).splitlines()) + b'", "n": 1}\n'
+    (captured,) = dumps(text)
+    assert captured.dump.usable or not (prefix or end.strip())  # nothing says that no digit is lost
     assert bytes(captured.data) == DUMP
 
 
