@@ -34,6 +34,19 @@ def test_a_chunk_is_found_wherever_it_stands(line):
 
 
 @pytest.mark.parametrize(
+    "signs", [{"/": r"\/"}, {"+": r"\u002B", "/": r"\u002F", "=": r"\u003D"}, {"=": r"\u003d"}]
+)
+def test_a_chunk_is_found_in_json_that_escapes_signs_of_base64(signs):
+    text = exported(b"\x08\xff\xbf\xfb\xef\0\0").decode()
+    assert all(sign in text for sign in "+/=")
+    line = f'{{"log": "{text}\\r\\n"}}'
+    for sign, escaped in signs.items():
+        line = line.replace(sign, escaped)
+    found, _ = extract_chunks(line.encode())
+    assert found == [ChunkLine(b"\x08\xff\xbf\xfb\xef\0\0")]
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         (b"MC::", "an empty chunk"),
