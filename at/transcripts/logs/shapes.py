@@ -137,7 +137,7 @@ SHAPES = (
     Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
     Shape("> AT", _after(rf"(?:>|{RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
     # A mail's quotes, too: of what was sent and received alike.
-    Shape("-> AT, -> OK", received=_after(r"(?:-?|>[> ]*)>(?!\S)|-?>"), rest=Rest.BY_LOOK),
+    Shape("-> AT, -> OK", received=_after(r"(?:-?|>[> ]*)>(?!\S)|-?>|→"), rest=Rest.BY_LOOK),
     Shape(
         "uart:~$ at AT+X",
         _whole(

@@ -163,6 +163,7 @@ MARKED = {
     "what a Go library wrote and read": log_of(
         "2026/11/02 10:00:01 w: {}", "2026/11/02 10:00:01 r:\n{}\n"
     ),
+    "an arrow before an answer alone": log_of("{}", "→ {}"),
     "a manual's prompt": log_of("$ at {}", "{}"),
     "Markdown": log_of("**{}**", "`{}`"),
     "steps in Chinese": log_of("命令7 发\uff1a{}", "{}"),
