@@ -50,12 +50,14 @@ class Head:
     at_s: float | None
     raw: str
     number: int
+    kit: str = ""
+    """What a tool calls the port or the container that the line is of, "" where it says none."""
 
 
 def without_leads(line: str, number: int) -> Head:
     """Return what a line of the file holds behind all that its tools set before it."""
     text = raw = line.replace("\x00", "")
-    log, at_s = "", None
+    log, at_s, kit = "", None, ""
     leads = list(shapes.LEADS)
     while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):
         log = log or (text.strip() if kit_log else "")
@@ -65,11 +67,12 @@ def without_leads(line: str, number: int) -> Head:
         leads.remove(match.re)  # each stands there once
         text = text[match.end() :]
         at_s = _seconds(match) if at_s is None else at_s
+        kit = kit or match.groupdict().get("kit", "")
     if kit_log and at_s is None and kit_log[1] and (clock := shapes.CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
     text = text.strip()
     is_log = bool(log or KIT_LOG.match(text))
-    return Head(text, log, is_log, at_s, raw, number)
+    return Head(text, log, is_log, at_s, raw, number, kit)
 
 
 def _seconds(match: re.Match[str]) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
+from shlex import quote
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.logs import shapes
@@ -121,6 +122,7 @@ def read_log(data: bytes) -> ReadLog:
     heads = list(_heads(map(straight, _LINE_END.split(text))))
     shape = _shape_of(heads)
     _refuse_foreign(shape, heads)
+    _refuse_several(shape, heads)
     lines = Joiner(shape, sides_with_ends(shape, heads)).lines(heads)
     return ReadLog(tuple(lines), shape.name, shape.rest in OF_THE_KIT)
 
@@ -170,6 +172,20 @@ def _refuse_foreign(shape: Shape, heads: list[Head]) -> None:
     raise TranscriptError(
         "the log holds no line that was sent or received: no AT command, no answer", hint=hint
     )
+
+
+def _refuse_several(shape: Shape, heads: list[Head]) -> None:
+    """Raise TranscriptError for a log with the sessions of several kits: their lines would mix."""
+    kits = [
+        kit
+        for kit in dict.fromkeys(head.kit for head in heads if head.kit)
+        if score_of(shape, [head for head in heads if head.kit == kit][:SAMPLE_LINES])[0] > 2
+    ]
+    if len(kits) > 1:
+        raise TranscriptError(
+            f"the log holds the sessions of several kits: {', '.join(kits)}",
+            hint=f"give those of one: `grep -F {quote(kits[0])} LOG | cellagent modem import -`",
+        )
 
 
 def _steps(transcript: Transcript) -> Iterator[LogLine]:

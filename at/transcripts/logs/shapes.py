@@ -239,7 +239,7 @@ LEADS = (
     re.compile(r"(?:[a-z]+,)+[a-z]+ [\w-]+: (?=(?:sent|rcvd) )"),  # of RouterOS: the topics
     re.compile(r"WvDial(?: Modem)?<[^<>]{1,6}>: "),
     # The port.
-    re.compile(r"(?P<bracket>[\[(])?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),
+    re.compile(r"(?P<bracket>[\[(])?(?P<kit>/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
@@ -260,12 +260,13 @@ LEADS = (
         r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
     ),
     # What runs containers and jobs sets before what they print.
-    re.compile(r"[\w.-]+ +\| |\[pod/[^\]]+\] "),
+    re.compile(r"(?P<kit>[\w.-]+) +\| "),
+    re.compile(r"\[pod/(?P<kit>[^\]]+)\] "),
     re.compile(r"(?:stdout|stderr) [FP] "),
     re.compile(r"[^\t]+\t[^\t]+\t(?=\d{4}-\d\d-)"),
     re.compile(r"- [\w.]+ - "),  # Python's logging, the name of the logger
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
-    re.compile(r"[A-Z]\w*: (?=[<>] )"),  # oFono's, the name of the channel
+    re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
     re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's
     # The number of a line or of a step, and the sign of a list.

@@ -78,3 +78,17 @@ def test_a_command_in_a_form_that_is_not_known_is_refused_by_its_line() -> None:
 def test_a_log_of_a_kit_that_prints_the_sentences_of_its_receiver_is_not_refused() -> None:
     log = b"[00:02:00.000,000] <inf> gnss: Tracking: 0\n$GPGGA,,,,,,0,,99.99,,,,,,*48\n"
     assert [line.text for line in read_log(log).lines][1] == "$GPGGA,,,,,,0,,99.99,,,,,,*48"
+
+
+@pytest.mark.parametrize("lead", ["kit-{}  | ", "[pod/kit-{}/at] ", "COM{}: ", "kit{}: "])
+def test_the_sessions_of_several_kits_are_not_mixed(lead: str) -> None:
+    session = "> AT+CFUN?\n< +CFUN: {}\n< OK\n"
+    one, other = (
+        "".join(f"{lead.format(n)}{line}\n" for line in session.format(n).splitlines())
+        for n in (1, 4)
+    )
+    with pytest.raises(TranscriptError, match=r"several kits: .*1.*, .*4") as refused:
+        read_log((one + other).encode())
+    assert "grep -F" in str(refused.value.hint)
+    console = f"{lead.format(4)}[00:00:01.000,000] <inf> app: sent AT+CFUN?\n"
+    assert read_log((one + console).encode()).lines[0].text == "AT+CFUN?"
