@@ -59,9 +59,10 @@ _PIN = re.compile(
     r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -p +)"
     r"[0-9]{4,8}(?:,[0-9]{4,8})*(?![\w.-])"
 )
-# What a shell of Zephyr stores, or is told to use.
+# What a shell of Zephyr stores, says that it stores, or is told to use.
 _STORED = re.compile(
     r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
+    r"|\bsetting [\w/.-]*(?:psk|pass\w*|pwd|secret|token) to"
     r"|~\$ (?!cred )[^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
 )
 # What a host gives a program: as an option, a setting, or in words.
