@@ -65,10 +65,11 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 SAYS_RECEIVED = re.compile(
-    r"\b(?:rx|recv|received|response)\b(?!\W*(?:time|none|null|nothing|empty|error|fail|0\b))\W{1,40}\w",
+    r"\b(?:rx|recv|received|response)\b(?!\W*(?:time|none|null|nothing|empty|error|fail|0\b))\W{1,40}\w"
+    r"|: command not found",
     re.IGNORECASE,
 )
-"""A line that speaks of what was received, in whatever form."""
+"""A line that speaks of what was received, in whatever form, or is a shell's answer."""
 _NONE = "\u00b7"
 """What the table finds where a line said that there was no error."""
 

@@ -352,3 +352,7 @@ def test_a_connection_that_the_kit_ended_was_not_refused() -> None:
     ):
         found = causes_of_log(f"{online}\n{line}\n".encode())[0]
         assert (found.cause, found.certainty) == ("pdn-inactive", certainty)
+
+
+def test_a_shell_that_knows_no_command_has_answered() -> None:
+    assert _causes("uart:~$ at AT+CEREG?", "at: command not found") == ["at-behind-shell"]
