@@ -15,8 +15,8 @@ from at.protocol.dialect import TRAITS, Dialect
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
 # Debian 12's, takes a letter too many.
 _PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
-_LINUX = r"(?:[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]|\$(?= ))"
-"""The prompt of a Linux shell, whose programs pass a command on, or of any in a manual."""
+_LINUX = r"(?:[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]|\$(?= )|(?:PS )?[A-Z]:\\[^<>|]{0,60}>)"
+"""The prompt of Linux or Windows, whose programs pass a command on, or a manual's of any shell."""
 _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
@@ -264,7 +264,7 @@ LEADS = (
     re.compile(r"\[pod/(?P<kit>[^\]]+)\] "),
     re.compile(r"(?:stdout|stderr) [FP] "),
     re.compile(r"[^\t]+\t[^\t]+\t(?=\d{4}-\d\d-)"),
-    re.compile(r"- [\w.]+ - "),  # Python's logging, the name of the logger
+    re.compile(r"- [\w.]+ - |\w+(?:::\w+)*\] "),  # Python's logging, Rust's: the logger's name
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
     re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
@@ -277,7 +277,8 @@ LEADS = (
     # Whatever else a logger sets before the mark of a direction: levels, files, names, threads.
     re.compile(
         rf"(?>(?!{_MARK}|AT[\s+%#*^&])"
-        r"(?:\[[^\]<>\"]{1,60}\]:?|\([^()<>\"]{1,40}\):?|[\w.:/()-]{1,60}\]?|-|\|)\s+){1,6}"
+        r"(?:\[[^\]<>\"]{1,60}\](?:(?=\[)|:?\s+)"
+        r"|(?:\([^()<>\"]{1,40}\):?|[\w.:/()-]{1,60}\]?|-|\|)\s+)){1,6}"
         rf"(?={_MARK})",
         re.IGNORECASE,
     ),
@@ -304,15 +305,18 @@ LOST_END = re.compile(
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
-    r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|[←【]|\([\w-]+\.py:\d+\)$"
+    r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|[←【]"
     r"|\[[A-Z][^\[\]\"]*\](?: dt=\w+)?$).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""A command or an answer, and what somebody, firmware or pytest wrote behind it."""
+"""A command or an answer, and what somebody or firmware wrote behind it."""
+PLACE = re.compile(r"(?<!\s)(?>\s+)\((?:[\w-]+ )?[\w./-]+\.(?:c|cpp|py|rs):\d+\)$")
+"""The line of a program, which pytest and defmt's tools write behind what it logs."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
-        rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:->\s*)?({_NAMED}.*)", re.IGNORECASE | re.DOTALL
+        rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:(?:[-=]>|:)\s*)?({_NAMED}.*)",
+        re.IGNORECASE | re.DOTALL,
     ),
     re.compile(
         rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)(?<!\s)(?>\s+)(?:->\s*)?"

@@ -22,7 +22,7 @@ _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
 _COLUMNS = {
     "time": re.compile(r"(?:date ?)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
     "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
-    "data": re.compile(r"data|text|message|payload|content|line", re.IGNORECASE),
+    "data": re.compile(r"data|bytes|text|message|payload|content|line", re.IGNORECASE),
 }
 _TAGS = re.compile(
     r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)|(?:\[/code\]|</(?:pre|code)>)$", re.IGNORECASE
@@ -61,8 +61,8 @@ _CUT = re.compile(
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""
-STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
-"""Forums make quotes curly."""
+STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '""""' + " ")
+"""Forums make quotes curly, and blanks such that break no line."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
@@ -339,9 +339,9 @@ def literals(line: str) -> list[tuple[Direction | None, str]]:
             text = _value(literal.group())
             said = None if text is None else direction_of(text)
             is_key = line[literal.end() :].lstrip().startswith(":")
-            if text is None or (said is None and is_key):
+            if text is None or (said is None and is_key and not _is_column(text, direction)):
                 return []
-            if said is None:
+            if said is None and not is_key:
                 texts.append((direction, text))
             direction = said or direction
             at = literal.end()
@@ -350,14 +350,21 @@ def literals(line: str) -> list[tuple[Direction | None, str]]:
         if between is None:
             return []
         word = between["word"] or between["mark"]
-        names_text = direction is not None and word and _COLUMNS["data"].fullmatch(word)
         # Else a time, what strace tells of a call, or a logger's name for the text.
-        if word and not word.isdigit() and not names_text:
-            direction = direction_of(word)
-            if direction is None:
-                return []
+        if word and not word.isdigit() and not _is_column(word, direction):
+            said = direction_of(word)
+            if said is None:
+                return texts if direction else []
+            answers = between["mark"] and texts and direction is None
+            direction = Direction.RECEIVED if answers else said
         at = between.end()
     return texts
+
+
+def _is_column(word: str, direction: Direction | None) -> bool:
+    """Return whether a word names a direction, a time, or a text whose direction was said."""
+    names = [name for name, column in _COLUMNS.items() if column.fullmatch(word)]
+    return bool(names) and (direction is not None or names != ["data"])
 
 
 def _value(literal: str) -> str | None:

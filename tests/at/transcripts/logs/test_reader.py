@@ -247,6 +247,17 @@ def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("between", ["{} => {}", "{} : {}", "{} -> {}", "'{}' -> '{}'"])
+def test_an_answer_behind_its_command_on_the_line_is_one(between: str) -> None:
+    log = f"{between.format('AT+CFUN?', '+CFUN: 1')}\n{between.format('AT+CSQ', '+CSQ: 9,9')}\n"
+    assert [(line.side, line.text) for line in read_log(log.encode()).lines] == [
+        (SENT, "AT+CFUN?"),
+        (RECEIVED, "+CFUN: 1"),
+        (SENT, "AT+CSQ"),
+        (RECEIVED, "+CSQ: 9,9"),
+    ]
+
+
 @pytest.mark.parametrize(("sent", "received"), [("TX: ", "RX: "), (">> ", "<< ")])
 def test_an_answer_whose_first_line_alone_is_marked_is_whole(sent: str, received: str) -> None:
     log = (

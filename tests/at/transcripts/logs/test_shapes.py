@@ -166,6 +166,24 @@ MARKED = {
     "an arrow before an answer alone": log_of("{}", "→ {}"),
     "a manual's prompt": log_of("$ at {}", "{}"),
     "Markdown": log_of("**{}**", "`{}`"),
+    "tags without blanks": log_of("[MODEM][TX] {}", "[MODEM][RX] {}"),
+    "a prompt of Windows": log_of("PS C:\\kit> python at.py {}", "{}"),
+    "defmt's place": log_of(
+        "[DEBUG] AT -> {} (kit src/at.rs:10)", "[DEBUG] AT <- {}\\r\\n (kit src/at.rs:12)"
+    ),
+    "Rust's env_logger": log_of(
+        "[2026-11-02T10:00:01Z DEBUG kit::at] > {}", "[2026-11-02T10:00:01Z DEBUG kit::at] < {}"
+    ),
+    "labgrid": log_of(
+        "DEBUG:labgrid.driver.serialdriver:Write 9 bytes: b'{}\\r'",
+        "DEBUG:labgrid.driver.serialdriver:Read 20 bytes: b'{}\\r\\n', timeout 1.00",
+    ),
+    "an object by the names of a table": log_of(
+        "{{ direction: 'tx', data: '{}' }}", "{{ direction: 'rx', data: '{}' }}"
+    ),
+    "such a dict of Python": log_of(
+        "{{'time': 1.5, 'dir': 'TX', 'data': b'{}\\r'}}", "{{'dir': 'RX', 'data': b'{}\\r\\n'}}"
+    ),
     "steps in Chinese": log_of("命令7 发\uff1a{}", "{}"),
     "defmt": log_of("0.125000 DEBUG > {}", "0.250000 DEBUG < {}"),
     "a UART's name": log_of("UART1 TX: {}", "UART1 RX: {}"),

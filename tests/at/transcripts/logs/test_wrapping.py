@@ -170,11 +170,12 @@ def test_a_command_that_a_terminal_broke_within_its_quotes_is_whole() -> None:
     assert read(log) == [(Side.SENT, command), (Side.RECEIVED, "OK")]
 
 
-def test_quotes_that_a_forum_made_curly_are_straight_but_in_a_credential() -> None:
+def test_quotes_and_blanks_that_a_forum_made_its_own_are_plain_but_in_a_credential() -> None:
     pem = "AT%CMNG=0,1,0,\u201c-----BEGIN CERTIFICATE-----"
-    log = f"AT+CGDCONT=0,\u201cIP\u201d,\u201ciot.example\u201d\nOK\n{pem}\n"
+    log = f"AT+CGDCONT=0,\u201cIP\u201d,\u201ciot.example\u201d\xa0\n+CFUN:\xa01\nOK\n{pem}\n"
     assert read(log) == [
         (Side.SENT, 'AT+CGDCONT=0,"IP","iot.example"'),
+        (Side.RECEIVED, "+CFUN: 1"),
         (Side.RECEIVED, "OK"),
         (Side.SENT, pem),
     ]
