@@ -275,18 +275,10 @@ async def _look_at_modem(modem: Modem) -> Checks:
 
 
 async def look_at_agent(session: Session) -> Checks:
-    """Look at the running agent and the outbox, as `status` and `outbox list` do."""
-    from agent.cli.observability.outbox import on_outbox
+    """Look at the running agent, as `status` does."""
     from agent.daemon.control.client import NotRunning, send_request
-    from agent.daemon.control.protocol import (
-        OutboxAnswer,
-        OutboxRequest,
-        StatusAnswer,
-        StatusRequest,
-    )
+    from agent.daemon.control.protocol import StatusAnswer, StatusRequest
     from agent.daemon.snapshot import State
-    from agent.outbox import queries
-    from agent.wiring.forwarding import outbox_folder
 
     configuration = session.configuration
     place = configuration.state_dir, configuration.name
@@ -299,9 +291,16 @@ async def look_at_agent(session: Session) -> Checks:
         yield Line("agent", states.get(head.state, "ok"), head.says, head.hint or "")
     except NotRunning:
         yield Line("agent", "ok", "none runs")
-    except AgentError as error:
-        yield failed("agent", error)
-    if not outbox_folder(configuration).exists():
+
+
+async def look_at_outbox(session: Session) -> Checks:
+    """Look at the outbox, as `outbox list` does."""
+    from agent.cli.observability.outbox import on_outbox
+    from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
+    from agent.outbox import queries
+    from agent.wiring.forwarding import outbox_folder
+
+    if not outbox_folder(session.configuration).exists():
         yield Line("outbox", "ok", "empty")
         return
     listing = await on_outbox(

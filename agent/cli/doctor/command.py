@@ -46,6 +46,7 @@ async def command(session: Session, report: Path | None) -> int:
         "services": checks.look_at_services,
         "kit": checks.look_at_kit,
         "agent": checks.look_at_agent,
+        "outbox": checks.look_at_outbox,
     }
     works = [
         asyncio.ensure_future(_bounded(name, partial(groups[name], session))) for name in groups

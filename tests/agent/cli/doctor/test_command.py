@@ -15,9 +15,12 @@ import pytest
 from agent.cli.doctor.checks import look_at_profile, look_at_services
 from agent.cli.framework.session import Session
 from agent.cli.tree import root
+from agent.config.profile import OutboxSettings
 from agent.config.secrets import SECRETS
 from agent.config.write import set_default_profile, set_value, write_profile
+from agent.outbox import Outbox
 from agent.standin.connect_proxy import connect_proxy
+from agent.wiring.forwarding import outbox_folder
 from at.ports.usb import UsbPort
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
@@ -182,6 +185,15 @@ async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home:
     done = await cellagent("doctor", "--json", "--port", "virtual:")
     (disk,) = [line for line in done.lines if line["check"] == "disk"]
     assert (disk["state"], disk["next"]) == ("fail", "free some space on that disk")
+
+
+async def test_an_outbox_that_cannot_be_opened_is_no_failure_of_the_agent(
+    private_home: Path,
+) -> None:
+    with Outbox(outbox_folder(Session().configuration), OutboxSettings(min_free_bytes=0)):
+        done = await cellagent("doctor", "--json", "--port", "virtual:")
+    found = states(done)
+    assert (found["agent"], found["outbox"]) == ("ok", "fail")
 
 
 @pytest.mark.parametrize(
