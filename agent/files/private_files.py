@@ -74,6 +74,8 @@ def disk_hint(error: BaseException | None, folder: Path | None = None) -> str:
         return ""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return "free some space on that disk: `df -h` and `df -i` show what it has no more of"
+    if error.errno == errno.EFBIG:
+        return "`ulimit -f unlimited` lifts a limit on files; of a service LimitFSIZE= is one"
     if error.errno == errno.EROFS and (folder or error.filename):
         return _read_only_hint(folder or Path(os.fsdecode(error.filename)))
     return ""

@@ -97,9 +97,9 @@ class OutboxFull(AgentError):
 def outbox_error(error: OSError, folder: Path) -> AgentError:
     """Return what a caller is told when the outbox in `folder` cannot be written."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return OutboxFull(
-            "the disk is full: the outbox took nothing", hint=disk_hint(error) or "free some space"
-        )
+        is_limit = error.errno == errno.EFBIG  # of a disk with room
+        why = "no file may grow so far" if is_limit else "the disk is full"
+        return OutboxFull(f"{why}: the outbox took nothing", hint=disk_hint(error))
     # Not its file, which has a new name at each try: the same trouble would be another one.
     what = error.strerror or error
     return AgentError(

@@ -120,6 +120,7 @@ def test_a_disk_that_became_read_only_is_not_put_down_to_the_user(
     [
         (errno.EROFS, "`findmnt -T FOLDER` shows it: mount it to be written"),
         (errno.ENOSPC, "free some space on that disk: `df -h` and `df -i` show"),
+        (errno.EFBIG, "`ulimit -f unlimited` lifts a limit on files"),
         (errno.EIO, ""),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +15,33 @@ from agent.errors import UsageError
 from agent.json_value import JSONValue
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.handoff import FOLDER, collect, hand_off
-from agent.outbox.items import TRANSITIONS, ItemEvent, ItemState, Selection
+from agent.outbox.items import (
+    TRANSITIONS,
+    ItemEvent,
+    ItemState,
+    OutboxFull,
+    Selection,
+    outbox_error,
+)
 from agent.outbox.store import Store
 from at.protocol.state_machine import IllegalTransition
 from tests.support.outbox.outboxes import LIMITS, bodies, chunk, chunks, event, outbox, spoil
+
+
+@pytest.mark.parametrize(
+    ("number", "says", "helps"),
+    [
+        (errno.ENOSPC, "the disk is full", "free some space"),
+        (errno.EFBIG, "no file may grow so far", "ulimit -f"),
+    ],
+)
+def test_what_the_disk_did_not_take_is_told_with_what_helps(
+    number: int, says: str, helps: str, tmp_path: Path
+) -> None:
+    told = outbox_error(OSError(number, "no"), tmp_path)
+    assert isinstance(told, OutboxFull)
+    assert str(told) == f"{says}: the outbox took nothing"
+    assert helps in told.hint
 
 
 def nested(levels: int) -> JSONValue:
