@@ -103,6 +103,12 @@ def key_path(key: str) -> list[str]:
     return [name for name, _ in _way_to(key)]
 
 
+def setting_of(key: str, kind: object) -> str:
+    """Return a hint that tells how a value is set that stands in a table of names."""
+    name = f"{key}.NAME.KEY" if _is_section(get_args(kind)[1]) else f"{key}.NAME"
+    return f"`cellagent config set {name} VALUE` sets each of its values"
+
+
 def _way_to(key: str) -> Iterator[tuple[str, object]]:
     """Yield each name of a dotted key with the type of what it names, None where nothing is."""
     kind: object = Profile
@@ -152,6 +158,7 @@ def _unknown_keys(
 
 def _choices(key: str) -> str:
     """Return a hint with the values that a key may have, where they are few or of a form."""
+    whole = not key.endswith("]")
     key = re.sub(r"\[[^]]*\]", "", key.replace("kits[...]", "kit"))
     try:
         kind = key_type(key)
@@ -159,6 +166,8 @@ def _choices(key: str) -> str:
         return ""
     if get_origin(kind) is tuple:
         kind = get_args(kind)[0]
+    elif get_origin(kind) is dict and whole:
+        return f"`cellagent config unset {key}` takes it out; then {setting_of(key, kind)}"
     elif get_origin(kind) is dict:
         kind = get_args(kind)[1]
     for meta in getattr(kind, "__metadata__", ()):

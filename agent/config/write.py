@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from agent.config.load import merged, profile_table, read_config
 from agent.config.nearest import nearest_key
-from agent.config.parse import all_keys, key_path, key_type, profile_from
+from agent.config.parse import all_keys, key_path, key_type, profile_from, setting_of
 from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback_url
@@ -108,8 +108,7 @@ def set_value(key: str, text: str, *, profile: str) -> object:
         raise
     if get_origin(kind) is dict:
         raise UsageError(
-            f"{key} is a table: each of its values has a name",
-            hint=f"`cellagent config set {key}.NAME VALUE` sets one of them",
+            f"{key} is a table: each of its values has a name", hint=setting_of(key, kind)
         )
     value, path = _parsed(kind, text, key), key_path(key)
     own = profile_table(profile, read_config(file), file) or {}

@@ -306,11 +306,26 @@ def test_a_place_on_the_hub_has_a_name_though_it_has_dots(file: Path) -> None:
     assert load("lab").profile.provisioning.slots == {"1-1.4.2": "A2"}
 
 
-def test_a_table_is_not_set_as_a_whole(file: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [("provisioning.slots", "provisioning.slots.NAME"), ("kits", "kits.NAME.KEY")],
+)
+def test_a_table_is_not_set_as_a_whole(file: Path, table: str, named: str) -> None:
     with pytest.raises(UsageError, match="is a table") as refused:
-        set_value("provisioning.slots", "A1", profile="lab")
-    assert "config set provisioning.slots.NAME VALUE" in refused.value.hint
+        set_value(table, "A1", profile="lab")
+    assert f"config set {named} VALUE" in refused.value.hint
     assert not file.exists()
+
+
+def test_a_text_where_a_table_should_be_is_told_the_way_out(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[profiles.lab.provisioning]\nslots = "A1"\n')
+    with pytest.raises(ConfigError, match="must be a table") as refused:
+        load("lab")
+    assert "`cellagent config unset provisioning.slots`" in refused.value.hint
+    assert unset_value("provisioning.slots", profile="lab") is True
+    set_value("provisioning.slots.1-1.4", "A1", profile="lab")
+    assert load("lab").profile.provisioning.slots == {"1-1.4": "A1"}
 
 
 def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -> None:
