@@ -1,7 +1,6 @@
 """Signals: what ends a command, and a program that a command runs beside itself."""
 
 import asyncio
-import errno
 import os
 import signal
 import stat
@@ -56,10 +55,7 @@ async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | Non
     except asyncio.CancelledError:
         if not received:
             raise
-    except OSError as error:  # of the last that it had to say: its terminal is gone
-        if received[:1] != [HANG_UP] or error.errno != errno.EIO:
-            raise
-    return 128 + received[0]
+        return 128 + received[0]
 
 
 async def reader_left() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import sys
 import pytest
 
 from agent.cli.framework import signals
-from agent.cli.framework.signals import cancel_on_signal, run_program, serve_until_stopped
+from agent.cli.framework.signals import run_program, serve_until_stopped
 from agent.errors import UsageError
 
 # The thread takes the signal itself, once the main thread sleeps: what is left to wake that is
@@ -106,29 +105,3 @@ async def test_a_failure_ends_what_serves_and_the_program_beside_it() -> None:
     async with asyncio.timeout(60):
         assert await serve_until_stopped((), {}, failure) == 0
         assert await serve_until_stopped(("sleep", "600"), {}, failure) == 143
-
-
-@posix
-@pytest.mark.parametrize(
-    ("number", "last", "code"),
-    [
-        (signals.HANG_UP, OSError(errno.EIO, "its terminal is gone"), 129),
-        (signals.HANG_UP, OSError(errno.ENOSPC, "the disk is full"), None),
-        (signal.SIGTERM, OSError(errno.EIO, "a disk that fails"), None),
-    ],
-)
-async def test_a_command_whose_terminal_is_gone_ends_so_though_its_last_words_fail(
-    number: int, last: OSError, code: int | None
-) -> None:
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise last
-
-    ending = asyncio.ensure_future(cancel_on_signal(work()))
-    await asyncio.sleep(0)
-    os.kill(os.getpid(), number)
-    done, _ = await asyncio.wait([ending])
-    assert ending in done
-    assert (ending.result() if code else ending.exception()) == (code or last)
