@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -58,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Have commands start warm, in the processes that run tests."""
-    if sys.platform == "linux" and not session.config.getoption("numprocesses", None):
+    if warm_start.CAN_START and not session.config.getoption("numprocesses", None):
         session.config.stash[_warm] = warm_start.install()
 
 
