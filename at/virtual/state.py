@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -113,7 +114,7 @@ class StateFile:
             ) from held
         except OSError as error:
             raise self._failed(error) from error
-        self._stored = b""
+        self._stored: SavedState | None = None
 
     def load(self) -> SavedState | None:
         """Return the state; None without a file. Raises PortError if the file is another kind."""
@@ -133,15 +134,14 @@ class StateFile:
 
     def store(self, saved: SavedState) -> None:
         """Write changes atomically: a kill or a power cut leaves the old state or the new one."""
-        data = saved.encode()
-        if data == self._stored:
+        if saved == self._stored:  # as after most bytes of most commands
             return
         try:
             # mkstemp makes the file 0600 from the first moment, whatever the umask.
             handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(data)
+                    file.write(saved.encode())
                     file.flush()
                     os.fsync(file.fileno())
                 Path(name).replace(self.path)
@@ -150,7 +150,7 @@ class StateFile:
                 raise
         except OSError as error:
             raise self._failed(error) from error
-        self._stored = data
+        self._stored = deepcopy(saved)
 
     def release(self) -> None:
         """Unlock the file for other processes."""

@@ -38,6 +38,19 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert flash.load() == saved
 
 
+def test_a_state_is_written_again_once_anything_in_it_changed(tmp_path: Path) -> None:
+    saved = switched_on('AT%CMNG=0,7,0,"one"').kit.saved
+    with state_file(tmp_path / "kit.json") as flash:
+        flash.store(saved)
+        first = flash.path.stat().st_ino
+        flash.store(saved)
+        assert flash.path.stat().st_ino == first
+        for slot in saved.credentials.values():
+            slot.content = "another"
+        flash.store(saved)
+        assert flash.load() == saved
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 1}', "null"])
 def test_a_file_that_is_no_state_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "kit.json"
