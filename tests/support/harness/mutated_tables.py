@@ -27,6 +27,9 @@ class Mutations:
         self.broken = ""
         self._failed = False
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "native"  # nobody reads it, and any other parses the test's file
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed |= report.failed
 
