@@ -24,6 +24,12 @@ _PROXY = (
 )
 
 SLOW = "the service is slow, or a firewall on the way holds back what it says: try again later"
+_NO_HTTP = (
+    "another server answers there, or one that speaks TLS (https://) where the URL has http://: "
+    "`cellagent config show hosts`"
+)
+_SAID = 120
+"""Characters of what h11 says of an answer, which may quote it."""
 _OWN_CERTIFICATE = "it wants a certificate of this machine, for which no service asks"
 _NONE_SHOWN = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
 _LOG_IN = (
@@ -59,6 +65,11 @@ def own_errors(place: str, proxy: str, *, answers: bool = False) -> Iterator[Non
     except (httpx.LocalProtocolError, UnicodeError) as error:
         # A name that IDNA forbids, or a header: its text may quote a credential.
         raise errors.UsageError(f"the request to {place} is no valid HTTP") from error
+    except httpx.RemoteProtocolError as error:
+        if _ended_early(error):
+            raise _broken(way, error, answers=answers) from error
+        said = " ".join(str(error).split())[:_SAID]
+        raise errors.BadAnswer(f"{way} answers no valid HTTP: {said}", hint=_NO_HTTP) from error
     except (httpx.HTTPError, OSError) as error:
         raise _broken(way, error, answers=answers) from error
 
@@ -78,6 +89,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(inner)
     if cause := error.__cause__ or error.__context__:
         yield from _causes(cause)
+
+
+def _ended_early(error: httpx.RemoteProtocolError) -> bool:
+    """Return whether the server closed the connection, which no class tells from bad HTTP."""
+    return str(error).startswith(("Server disconnected", "peer "))
 
 
 def _broken(way: str, error: Exception, *, answers: bool) -> errors.Unreachable:

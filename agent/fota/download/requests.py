@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-from agent.errors import Unavailable, UsageError
+from agent.errors import BadAnswer, Unavailable, UsageError
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
@@ -121,7 +121,8 @@ async def pieces(stream: StreamedResponse, target: Target) -> AsyncIterator[byte
 def _own_errors(target: Target) -> Iterator[None]:
     try:
         yield
-    except Unavailable as error:
+    except (Unavailable, BadAnswer) as error:
+        # Who speaks no HTTP is not the host, or not for long: its next answer may be the image.
         raise DownloadInterrupted(
             f"the download from {target.host} broke off: {error}", hint=error.hint
         ) from error

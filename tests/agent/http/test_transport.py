@@ -36,19 +36,31 @@ LEFT = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nleft"
     ("raw", "kind"),
     [
         (b"", Unreachable),
-        (b"nonsense\r\n\r\n", Unreachable),
+        (b"nonsense\r\n\r\n", BadAnswer),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", Unreachable),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Unreachable),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", BadAnswer),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", BadAnswer),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", BadAnswer),
         (
             b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}")[:-1],
             BadAnswer,
         ),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", BadAnswer),
     ],
-    ids=["nothing", "no-http", "short", "bad-chunk", "negative", "huge", "gzip", "cut", "header"],
+    ids=[
+        "nothing",
+        "no-http",
+        "short",
+        "bad-chunk",
+        "short-chunk",
+        "negative",
+        "huge",
+        "gzip",
+        "cut",
+        "header",
+    ],
 )
 async def test_a_broken_answer_is_an_error_and_the_next_call_works(
     transport: HttpTransport, raw: bytes, kind: type[AgentError]

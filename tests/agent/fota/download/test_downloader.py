@@ -57,6 +57,9 @@ ROWS: dict[str, list[Fault]] = {
     "down and up again 4 times": [Fault(cut_after=50_000), *[Fault(refuse=True)] * 4],
     "down and up 20 times": [Fault(cut_after=10_000), Fault(refuse=True)] * 20,
     "503 in the middle": [Fault(cut_after=100_000), Fault(status=503)],
+    "no valid HTTP": [
+        Fault(cut_after=100_000), Fault(headers={"content-length": "many"}),
+    ],
     "502 with a page": [Fault(status=502, body=b"<html>bad gateway</html>")],
     "429 with Retry-After": [Fault(status=429, headers={"retry-after": "7"})],
     "500, then cut": [Fault(status=500), Fault(cut_after=100_000)],
