@@ -34,6 +34,11 @@ _REFUSALS: dict[int, type[errors.AgentError]] = {
     412: errors.PreconditionFailed,
     413: errors.PayloadTooLarge,
 }
+_SILENT_REFUSAL = (
+    "a service says why it refuses: where nothing is said, a proxy or another server may answer in "
+    "its place: `cellagent config show hosts`"
+)
+_SILENT_TROUBLE = "the service is in trouble, or a proxy before it: try again later"
 _STORAGE_ERROR = re.compile(r"<(Code|Message)>([^<]+)")
 """In the XML of an object store: <Error><Code>EntityTooLarge</Code><Message>..."""
 _QUERY = re.compile(r"\?[^\s?=]+=\S*")
@@ -52,19 +57,17 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     if status < 400 or status == 511:  # RFC 6585, 6: Network Authentication Required
         advice = advice or LOGIN_PAGE
     message = f"{what}: the service answered {status} {_phrase(status)}"
+    is_for_later = status in RETRIED_STATUSES or status >= 500
+    wait_s = retry_after(response.headers, now)
     if text:
         message += f": {text}"
-    if status in RETRIED_STATUSES or status >= 500:
+    elif not advice and wait_s is None:
+        advice = _SILENT_TROUBLE if is_for_later else _SILENT_REFUSAL
+    if is_for_later:
         later = {408: errors.DeadlineExceeded, 429: errors.RateLimited}.get(
             status, errors.ServerTrouble
         )
-        return later(
-            message,
-            hint=advice,
-            status=status,
-            code=code,
-            retry_after_s=retry_after(response.headers, now),
-        )
+        return later(message, hint=advice, status=status, code=code, retry_after_s=wait_s)
     if status < 400:
         # The query may be what a URL was signed with.
         location = _shorten(response.headers.get("location", "").partition("?")[0])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from agent.errors import AgentError, InvalidRequest, Unauthorized
+from agent.errors import AgentError, InvalidRequest, ServerTrouble, Unauthorized
 from agent.http.refusals import MAX_TEXT
 from agent.redact import hide
 from agent.retry import NO_RETRY
@@ -104,6 +104,30 @@ async def test_a_network_that_asks_for_a_log_in_is_told_with_it(status: int) -> 
         await client(lambda _request: page).send(Read(), retries=NO_RETRY)
     assert "log-in" in caught.value.hint
     assert "cellagent config show hosts" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "cellagent config show hosts"),
+        (404, "cellagent config show hosts"),
+        (418, "cellagent config show hosts"),
+        (500, "try again later"),
+        (501, "try again later"),
+        (999, "try again later"),
+    ],
+)
+async def test_a_refusal_without_a_word_has_a_way_out_all_the_same(status: int, words: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        await client(lambda _request: httpx.Response(status)).send(Read(), retries=NO_RETRY)
+    assert words in caught.value.hint
+
+
+async def test_the_wait_that_a_silent_service_asks_for_is_not_hidden_by_another_hint() -> None:
+    later = httpx.Response(503, headers={"retry-after": "40"})
+    with pytest.raises(ServerTrouble) as caught:
+        await client(lambda _request: later).send(Read(), retries=NO_RETRY)
+    assert (caught.value.hint, caught.value.retry_after_s) == ("", 40.0)
 
 
 @pytest.mark.parametrize(
