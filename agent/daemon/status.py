@@ -59,6 +59,10 @@ class AgentEventKind(Enum):
         return f"{self.name.lower()}_count"
 
 
+THE_LINK = "the link to the kit"
+"""What most concerns of a kit wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentEvent:
     """Something that happened to a kit or to the agent.
@@ -166,6 +170,11 @@ class Concern(Generic[S_co]):
                 return
             self._end_failures("the service answers again")
         self._set_phase(Phase.WAITING, what, "")
+
+    def end_waiting(self, what: str) -> None:
+        """Record that what it waited for is there, and that it works again; it is not well yet."""
+        if self.phase is Phase.WAITING and self.status.trouble == what:
+            self._set_phase(Phase.STARTING, "", "")
 
     def _end_failures(self, how: str) -> None:
         if self.phase is Phase.TROUBLE and self._trouble_told:

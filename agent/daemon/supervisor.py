@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
 
 from agent.daemon.snapshot import ConcernStatus
-from agent.daemon.status import AgentEventKind, Concern
+from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.errors import AgentError
 from agent.retry import backoff_s
 from agent.tasks import WaitForEvent, wait_for_event
@@ -44,7 +44,7 @@ async def supervise(
                 if concern.name == "link":
                     concern.record_failure(error)
                 else:
-                    concern.set_waiting("the link to the kit")
+                    concern.set_waiting(THE_LINK)
                     concern.status.failures += 1
             except (AgentError, AtError, OSError) as error:
                 away = isinstance(error, PortError)

@@ -19,7 +19,7 @@ from agent.config.profile import KitSettings
 from agent.daemon.control.protocol import LeaseAnswer
 from agent.daemon.kit.held_port import HeldPort, PortState
 from agent.daemon.snapshot import ConcernStatus, LinkStatus, Phase
-from agent.daemon.status import AgentEventKind, Concern
+from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
@@ -223,8 +223,9 @@ class KitLink:
         Commands that are sent to it raise LinkLost once the link is lost.
         """
         while self.modem is None:
-            waiting.set_waiting("the link to the kit")
+            waiting.set_waiting(THE_LINK)
             await self._up.wait()
+        waiting.end_waiting(THE_LINK)
         return self.modem
 
     def available(self) -> Modem:

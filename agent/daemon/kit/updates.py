@@ -12,7 +12,7 @@ from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
-from agent.daemon.status import AgentEventKind, Concern
+from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.fota.clock import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
@@ -217,7 +217,7 @@ class _PollingObserver:
     def failed(self, error: Exception) -> None:
         """Show why a poll failed."""
         if isinstance(error, LinkLost):
-            self._concern.set_waiting("the link to the kit")
+            self._concern.set_waiting(THE_LINK)
         else:
             self._concern.record_failure(error)
 

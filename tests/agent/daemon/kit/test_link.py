@@ -17,7 +17,7 @@ from agent.daemon.kit.link import (
     hold,
     lease,
 )
-from agent.daemon.snapshot import LinkStatus
+from agent.daemon.snapshot import FotaStatus, LinkStatus, LocationStatus, State
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
@@ -132,6 +132,29 @@ async def events_of(error: AtError, *, ready: bool) -> list[AgentEventKind]:
 @pytest.mark.parametrize("error", [LinkLost("away"), NoAnswer("silent"), CommandTimeout("late")])
 async def test_a_link_that_was_there_and_ends_is_told_as_lost(error: AtError):
     assert await events_of(error, ready=True) == [AgentEventKind.LINK_LOST]
+
+
+async def test_who_waited_for_the_link_is_at_work_once_it_is_there_and_waits_for_the_rest():
+    async def serve(modem: Modem) -> None:
+        link.ready(modem)
+        await waiting
+        await link.wait_up(position)
+        raise LinkLost("away")
+
+    registry = StatusRegistry()
+    link = KitLink(KitSettings(port="virtual:"), registry.add_concern(LinkStatus, "left"), serve)
+    updates = registry.add_concern(FotaStatus, "left")
+    position = registry.add_concern(LocationStatus, "left")
+    position.set_waiting("the kit to be on the network")
+    waiting = asyncio.create_task(link.wait_up(updates))
+    await asyncio.sleep(0)
+    assert updates.status.state is State.UNKNOWN
+    with pytest.raises(LinkLost):
+        await link.run()
+    with updates.changing() as status:
+        status.stage, status.done, status.total = "download", 2, 10
+    assert (updates.status.state, updates.status.trouble) == (State.WORKING, None)
+    assert position.status.trouble == "the kit to be on the network"
 
 
 async def test_a_link_that_never_came_about_is_not_lost():
