@@ -51,10 +51,15 @@ class JobReporter:
     observer: UpdateObserver
 
     async def report(self, status: jobs.JobStatus, detail: str) -> None:
-        """Report a state of the open job. Raises NotFound, AgentError."""
+        """Report a state of the open job. Raises JobWithdrawn, AgentError (later)."""
         opened = self.journal.job
         reported = jobs.TRANSITIONS[opened.reported, status]
-        await self.cloud.report(opened.job_id, reported, jobs.detail_text(detail))
+        try:
+            await self.cloud.report(opened.job_id, reported, jobs.detail_text(detail))
+        except NotFound:
+            # Not every 404 is the cloud's: a job that it still offers is lost to nobody.
+            await self.check_offered()
+            raise
         self.journal.update(reported=reported)
 
     async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
@@ -82,9 +87,8 @@ class JobReporter:
     async def report_again(self, job_id: str) -> JobResult | None:
         """Report the known result of a job that is offered again; the job is not repeated."""
         result = self.journal.result_of(job_id)
-        if result is None or result.status is jobs.JobStatus.CANCELLED:
-            return None
-        await self._report_result(result)
+        if result is not None:
+            await self._report_result(result)
         return result
 
     def close_withdrawn(self) -> JobResult:

@@ -7,7 +7,7 @@ kill anywhere and goes on from there.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.errors import NotFound, RefusedByRule
+from agent.errors import RefusedByRule
 from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.fota.clock import AsyncClock, LoopClock
@@ -188,11 +188,13 @@ class UpdateRunner:
 
     def _next_action(self, offered: jobs.Execution | None) -> jobs.JobAction:
         opened = self.journal.open_job
+        result = self.journal.result_of(offered.job_id) if offered is not None else None
         return jobs.next_action(
             offered,
             open_job=opened.job_id if opened else "",
             step=self.journal.step,
-            finished=offered is not None and self.journal.result_of(offered.job_id) is not None,
+            # One that was taken back, and is offered all the same, was never carried out.
+            finished=result is not None and result.status is not jobs.JobStatus.CANCELLED,
         )
 
     async def _carry_out(self, plan: UpdatePlan) -> JobResult | None:
@@ -205,7 +207,7 @@ class UpdateRunner:
             await self._installation.install(package)
         except jobs.JobEnded as ended:
             return await self._end(ended.status, ended.detail)
-        except (jobs.JobWithdrawn, NotFound):
+        except jobs.JobWithdrawn:
             return self._reporter.close_withdrawn()
         except DownloadInterrupted as away:
             return await self._later(away)

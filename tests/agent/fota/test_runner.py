@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from agent.errors import RefusedByRule, Unavailable
+from agent.errors import NotFound, RefusedByRule, Unavailable
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.jobs import MAX_IMAGE_BYTES, JobStatus
 from agent.fota.releases import ReleaseNotKept
 from tests.support.fota.download_server import Fault
-from tests.support.fota.file_backed_kit import FileBackedService
+from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedService
 from tests.support.fota.update_scene import Scene, scene
 
 
@@ -42,6 +42,39 @@ async def test_the_same_job_a_hundred_times_is_one_install(tmp_path: Path) -> No
             result = await here.pull()
             assert result.status is JobStatus.SUCCEEDED
             (tmp_path / "reports").rename(tmp_path / "told")
+    assert len(here.kit.installed) == 1
+
+
+async def test_a_404_to_a_report_loses_no_job_that_the_cloud_still_offers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_report: object) -> None:
+        raise NotFound("another server's answer", status=404)
+
+    async with scene(tmp_path) as here:
+        with monkeypatch.context() as patched:
+            patched.setattr(FileBackedCloud, "report", lost)
+            with pytest.raises(NotFound, match="another server's"):
+                await here.pull()
+        assert here.journal.open_job is not None
+        result = await here.pull()
+    assert result.status is JobStatus.SUCCEEDED
+    assert here.cloud.statuses == ["IN_PROGRESS", "SUCCEEDED"]
+
+
+async def test_a_job_that_was_taken_back_and_is_offered_again_is_carried_out(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        here.server.faults = [Fault(cut_after=70_000), *[Fault(refuse=True)] * 2]
+        with pytest.raises(DownloadInterrupted):
+            await here.pull()
+        here.cloud.cancel()
+        assert await here.pull() is None
+        assert here.journal.results[-1].status is JobStatus.CANCELLED
+        here.offer()
+        result = await here.pull()
+    assert result.status is JobStatus.SUCCEEDED
     assert len(here.kit.installed) == 1
 
 
