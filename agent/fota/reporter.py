@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from agent.fota.clock import AsyncClock
 
 
+_STILL_OFFERED = "the cloud offers the job all the same: if that lasts, cancel it there"
+
+
 class JobSource(Protocol):
     """The device cloud, for one device."""
 
@@ -56,9 +59,10 @@ class JobReporter:
         reported = jobs.TRANSITIONS[opened.reported, status]
         try:
             await self.cloud.report(opened.job_id, reported, jobs.detail_text(detail))
-        except NotFound:
+        except NotFound as refused:
             # Not every 404 is the cloud's: a job that it still offers is lost to nobody.
             await self.check_offered()
+            refused.hint = refused.hint or _STILL_OFFERED
             raise
         self.journal.update(reported=reported)
 

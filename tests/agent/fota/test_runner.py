@@ -54,8 +54,9 @@ async def test_a_404_to_a_report_loses_no_job_that_the_cloud_still_offers(
     async with scene(tmp_path) as here:
         with monkeypatch.context() as patched:
             patched.setattr(FileBackedCloud, "report", lost)
-            with pytest.raises(NotFound, match="another server's"):
+            with pytest.raises(NotFound, match="another server's") as refused:
                 await here.pull()
+        assert "cancel it there" in refused.value.hint
         assert here.journal.open_job is not None
         result = await here.pull()
     assert result.status is JobStatus.SUCCEEDED
