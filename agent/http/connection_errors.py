@@ -51,7 +51,8 @@ def own_errors(place: str, proxy: str, *, answers: bool = False) -> Iterator[Non
     except httpx.ConnectTimeout as error:
         raise errors.Unreachable(
             f"{way} did not answer the connection in time",
-            hint=f"a firewall on the way, or no route: check this machine's network{_about(proxy)}",
+            hint=f"a firewall on the way, no route, or a name server that does not answer: check "
+            f"this machine's network{_about(proxy)}",
             sent=False,
         ) from error
     except httpx.PoolTimeout as error:

@@ -176,7 +176,7 @@ async def test_a_connection_that_nobody_takes_is_told_with_the_way_to_it() -> No
         place = f"127.0.0.1:{full.getsockname()[1]}"
         impatient = Deadlines(connect_s=0.05)
         for proxy, url, way, hint in (
-            ("", f"http://{place}", place, "check this machine's network"),
+            ("", f"http://{place}", place, "a name server that does not answer"),
             (f"http://{place}", "https://api.example", f"api.example:443 by the proxy {place}",
              "hosts.proxy of the profile"),
         ):  # fmt: skip
