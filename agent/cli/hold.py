@@ -41,4 +41,11 @@ async def command(session: Session, kit: str, cmd: tuple[str, ...]) -> int:
             emit({"held": held.kit, "port": held.port})
         elif not cmd:
             note(f"{held.kit} ({held.port}) is free for others; Ctrl-C gives it back")
-        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held.port})
+        try:
+            # The agent takes the kit back at the end of this connection. CMD has it, too: where
+            # only this process is killed, the port is not taken from under CMD.
+            return await serve_until_stopped(
+                cmd, {"CELLAGENT_PORT": held.port}, inherits=[connection.fileno()]
+            )
+        finally:
+            connection.end()  # whatever CMD left running in the background

@@ -120,12 +120,17 @@ def first_signal(*numbers: int) -> Iterator[asyncio.Future[int]]:
 
 
 async def serve_until_stopped(
-    program: Sequence[str], environment: Mapping[str, str], failure: asyncio.Future[T] | None = None
+    program: Sequence[str],
+    environment: Mapping[str, str],
+    failure: asyncio.Future[T] | None = None,
+    *,
+    inherits: Sequence[int] = (),
 ) -> int:
     """Run `program` to its end, or wait for a signal if it is empty; return the exit code.
 
     SIGTERM ends in 0, Ctrl-C in 130. A program is sent the signal and has five seconds to end.
     A result of `failure` ends it as SIGTERM does; what the result means is for the caller.
+    `inherits` as for `run_program`.
     """
     with first_signal(signal.SIGTERM, signal.SIGINT) as received:
 
@@ -136,7 +141,7 @@ async def serve_until_stopped(
         if failure is not None:
             failure.add_done_callback(fail)
         if program:
-            return await run_program(program, environment, received)
+            return await run_program(program, environment, received, inherits=inherits)
         return EXIT_INTERRUPTED if await received == signal.SIGINT else 0
 
 
@@ -146,14 +151,20 @@ async def run_program(
     received: asyncio.Future[int],
     *,
     sends: int | None = None,
+    inherits: Sequence[int] = (),
 ) -> int:
     """Run a program with `environment` added to ours; return its exit code, 128 + N for signal N.
 
+    It inherits the file descriptors `inherits` where the platform can do that: Windows cannot.
     Once `received` has a result, the program is sent that signal, or the signal `sends`, and is
     killed if it has not ended five seconds later. Raises UsageError where it cannot be started.
     """
     try:
-        process = await asyncio.create_subprocess_exec(*program, env={**os.environ, **environment})
+        process = await asyncio.create_subprocess_exec(
+            *program,
+            env={**os.environ, **environment},
+            pass_fds=() if sys.platform == "win32" else inherits,
+        )
     except OSError as error:
         raise UsageError(f"cannot run {program[0]}: {error.strerror}") from error
     ended = asyncio.ensure_future(process.wait())

@@ -83,6 +83,16 @@ class AgentConnection:
         """Send one more message after the request."""
         self.writer.write(protocol.encode(message))
 
+    def fileno(self) -> int:
+        """Return its file descriptor: who inherits that keeps it open after this process."""
+        number: int = self.writer.get_extra_info("socket").fileno()
+        return number
+
+    def end(self) -> None:
+        """Have the agent see its end, whoever else has it open."""
+        with contextlib.suppress(OSError):
+            self.writer.write_eof()
+
     async def message(self, timeout_s: float | None) -> dict[str, object]:
         """Return the next message that is no error; None waits for it without end."""
         line = b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from agent.outbox.items import Item
 from tests.support.commands.running_agent import (
     Served,
     agent_on,
+    concern_of,
     profile_with,
     serve,
     write_profile,
@@ -82,6 +84,46 @@ async def test_hold_lets_go_of_the_port_while_a_command_runs(
         assert done.code == 7, done.err
         await agent.until("kit", "link", "waiting")
         await agent.until("kit", "link", "well")
+
+
+async def test_a_hold_that_is_killed_lasts_until_its_program_ends(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        holder = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "hold", "kit", "--"),
+            *("sh", "-c", "echo begun; read line"),
+            env={**os.environ, **agent.environment},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert await holder.stdout.readline() == b"begun\n"
+        await agent.until("kit", "link", "waiting")
+        os.kill(holder.pid, signal.SIGKILL)
+        # The agent would see the end of the connection before it sees this request.
+        (status,) = (await agent.run("status", "--json")).lines
+        assert concern_of(status, "kit", "link").get("held_by", "").startswith("sh of ")
+        holder.stdin.close()
+        await agent.until("kit", "link", "well")
+        await holder.wait()
+
+
+async def test_a_hold_ends_with_its_program_whatever_that_left_running(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        pid = tmp_path / "pid"
+        script = f"sleep 600 </dev/null >/dev/null 2>&1 & echo $! > {pid}"
+        assert (await agent.run("hold", "kit", "--", "sh", "-c", script)).code == 0
+        try:
+            await agent.until("kit", "link", "waiting")
+            await agent.until("kit", "link", "well")
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
