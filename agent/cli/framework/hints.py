@@ -290,6 +290,8 @@ def usual_hint(error: Exception) -> str:
     shows = "whose it is and what this user may do there"
     if cause.errno == errno.ELOOP:
         shows = "the link: it leads back to itself"
+    else:  # of what is in a folder that this user may not enter, `ls` shows nothing
+        path = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
     return f"`ls -ld {shlex.quote(str(path))}` shows {shows}"
 
 

@@ -170,9 +170,14 @@ def test_what_brings_no_hint_of_its_own_has_the_usual_one(tmp_path: Path) -> Non
     assert usual_hint(RateLimited("429")) == ""
     assert usual_hint(ValueError("x")) == ""
     folder = tmp_path / "my kits"
+    folder.mkdir()
     for number in (errno.EACCES, errno.EPERM):
         shows = usual_hint(OSError(number, "", str(folder)))
         assert shows == f"`ls -ld '{folder}'` shows whose it is and what this user may do there"
+    # As for a file in a home that this user may not enter.
+    hidden = OSError(errno.EACCES, "", str(folder / ".config" / "config.toml"))
+    assert usual_hint(hidden).startswith(f"`ls -ld '{folder}'` shows whose it is")
+    folder.rmdir()
     assert usual_hint(OSError(errno.ENOTDIR, "", str(folder))).startswith(f"`ls {tmp_path}` shows")
     assert usual_hint(OSError(errno.EACCES, "")) == ""
     assert usual_hint(OSError(errno.ECONNREFUSED, "", str(folder))) == ""
