@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from at.protocol.line.items import final_result
-from at.transcripts.logs import shapes
-from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER
+from at.transcripts.logs.leads import CLOCK, KIT_LOG, KIT_MARK, LEADS, PLACE
+from at.transcripts.logs.shapes import COMMAND, NAMED_ANSWER
 
 _DAY_S = 86400
 LONGEST_LINE = 16384
@@ -58,7 +58,7 @@ def without_leads(line: str, number: int) -> Head:
     """Return what a line of the file holds behind all that its tools set before it."""
     text = raw = line.replace("\x00", "")
     log, at_s, kit = "", None, ""
-    leads = list(shapes.LEADS)
+    leads = list(LEADS)
     while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):
         log = log or (text.strip() if kit_log else "")
         match = next(filter(None, (lead.match(text) for lead in leads)), None)
@@ -68,9 +68,9 @@ def without_leads(line: str, number: int) -> Head:
         text = text[match.end() :]
         at_s = _seconds(match) if at_s is None else at_s
         kit = kit or match.groupdict().get("kit", "")
-    if kit_log and at_s is None and kit_log[1] and (clock := shapes.CLOCK.match(kit_log[1])):
+    if kit_log and at_s is None and kit_log[1] and (clock := CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
-    text = shapes.PLACE.sub("", text.strip())
+    text = PLACE.sub("", text.strip())
     is_log = bool(log or KIT_LOG.match(text))
     return Head(text, log, is_log, at_s, raw, number, kit)
 

@@ -1,7 +1,7 @@
 r"""The shapes of logs that people keep of a modem: a new shape is a row of `SHAPES`. Pure.
 
-What may stand before every line of any shape (a time, a level, a channel of RTT) is a row of
-`LEADS`; a kind of log that is not read is a row of `FOREIGN`, so that it is refused by its name.
+A kind of log that is not read is a row of `FOREIGN`, so that it is refused by its name. What may
+stand before the lines of any shape is in `leads`.
 """
 
 import re
@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from at.protocol import kit_log
 from at.protocol.dialect import TRAITS, Dialect
 
 # Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
 # Debian 12's, takes a letter too many.
-_PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
+PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
 _LINUX = r"(?:[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]|\$(?= )|(?:PS )?[A-Z]:\\[^<>|]{0,60}>)"
 """The prompt of Linux or Windows, whose programs pass a command on, or a manual's of any shell."""
 _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
@@ -28,14 +27,6 @@ COMMAND = re.compile(
 """How a command begins."""
 NAMED_ANSWER = re.compile(_NAMED)
 """How an answer or a notice with a name begins."""
-KIT_LOG = re.compile(rf"({kit_log.TIME})?{kit_log.LEVEL}(?!\[\d{{9}})")
-"""How a log line of the kit's own firmware begins: its time is the kit's, not the terminal's."""
-
-KIT_MARK = re.compile(
-    rf"{KIT_LOG.pattern}(?:[\w.]+?(?:: |\.(?=modem_chat_)))+?"
-    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: |TX: AT|RX: )"
-)
-"""What stands before the mark of a direction, if the kit's own firmware wrote it to its log."""
 
 
 class Rest(Enum):
@@ -96,7 +87,7 @@ _HOST, _MODEM = "HOST|PC|MCU|DTE", "MODEM|DEVICE|DEV|DUT|DCE"
 _ASKS, _ANSWERS = "(?:AT )?(?:COMMAND|CMD)|REQUEST|REQ", "(?:AT )?RESPONSE|RESP|RSP|REPLY|ANSWER"
 RIGHT = r"-+>|=+>|>>+|→|➤"
 LEFT = r"<-+|<=+|<<+|←"
-_BEGINS = r"AT(?! \w)|[+%#^][A-Z]|OK\b|ERROR\b"
+BEGINS = r"AT(?! \w)|[+%#^][A-Z]|OK\b|ERROR\b"
 
 
 def _word(words: str) -> re.Pattern[str]:
@@ -105,7 +96,7 @@ def _word(words: str) -> re.Pattern[str]:
     Without a sign behind it, a word of plain English needs something of a modem there.
     """
     signs = (
-        rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{_BEGINS})"
+        rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{BEGINS})"
     )
     length = r"(?:\s*\(\s*\d+\))?"
     return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:AT )?(?:{words}){length}(?:{signs})")
@@ -141,11 +132,11 @@ SHAPES = (
     Shape(
         "uart:~$ at AT+X",
         _whole(
-            rf"(?:{_PROMPT}|{_LINUX})\s*(?:> )?(?:[\w./-]+[\s=]+){{0,5}}(?P<quote>['\"]?)"
+            rf"(?:{PROMPT}|{_LINUX})\s*(?:> )?(?:[\w./-]+[\s=]+){{0,5}}(?P<quote>['\"]?)"
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
-        _whole(rf"{_PROMPT}(?P<text>{_NAMED}.*)"),
-        _whole(rf"(?:{_PROMPT}|{_LINUX}|(?=slm AT))(?P<text>.*)"),
+        _whole(rf"{PROMPT}(?P<text>{_NAMED}.*)"),
+        _whole(rf"(?:{PROMPT}|{_LINUX}|(?=slm AT))(?P<text>.*)"),
         Rest.RECEIVED,
     ),
     Shape(
@@ -153,7 +144,7 @@ SHAPES = (
         _whole(r"(?:generic_command command |Token: \{)(?P<text>AT.*?)\}?"),
         # A response goes on below its first line.
         _whole(
-            rf"(?:Token: \{{|Response:(?: |$)|(?={_BEGINS}|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
+            rf"(?:Token: \{{|Response:(?: |$)|(?={BEGINS}|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
         ),
     ),
     Shape(
@@ -188,104 +179,6 @@ SHAPES = (
     ),
 )
 
-_TIME = r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
-_TIME_OF_LOG = rf"{_TIME}(?:\.(?P<fraction>\d{{1,6}}))?"
-CLOCK = re.compile(
-    r"\s*[\[(]?(?:(?:[A-Z][a-z]{2} )?"
-    r"(?:\d{4}(?P<dash>[-/]?)\d\d(?P=dash)\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
-    rf"{_TIME}"
-    r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
-    r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?"
-    r"(?:\d+\.\d{6}(?=\]))?[\])]?:?\s*"  # grabserial's, the time since the line before
-)
-"""Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
-
-Dates begin with the year, or end with it as in Germany and America; hours may be of half a day.
-
-GitLab names the stream behind it.
-"""
-_MARK = (
-    rf"\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"]|AT[<>] "
-    rf"|(?:{OUT}|{IN})(?:\s*: ?b?['\"]?(?:{_BEGINS})| b['\"])"
-)
-"""What stands before what was sent or received, whatever stands before it."""
-LEADS = (
-    CLOCK,
-    KIT_MARK,
-    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
-    # Seconds or milliseconds since the start.
-    re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
-    re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
-    re.compile(r"\s*\d{1,2}> ?"),  # RTT
-    re.compile(r"(?:> )+(?=> )|(?:> ?)+(?=\[?\d{1,4}[-:/.]\d\d)"),  # of a mail that was quoted
-    re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
-    re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
-    # Python's logging: the level, the name of the logger.
-    re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
-    re.compile(  # of an ESP32
-        r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: "
-        rf"|[\w.-]+: (?=(?:{RIGHT}|{LEFT}) ))"
-    ),
-    re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
-    # Of the Arduino core and of ESPHome for an ESP32: the level, the file or the tag and its line.
-    re.compile(
-        r"(?:\[ *(?P<millis>\d{1,10})\])?\[[CDEIVW]+\]\[[\w. -]+:\d+\](?:\[[\w.-]+\])?:?\s+"
-        r"(?:[\w:~]+\(\): )?"
-    ),
-    re.compile(  # of Mbed OS
-        r"(?:\[\d+m)?(?:\[(?P<millis>\d{1,10})ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[CELL\]: "
-    ),
-    re.compile(r"(?P<millis>\d{6,10}) \[ncp\.at\] TRACE: (?=[<>] )"),  # of Particle's Device OS
-    re.compile(r"(?:[a-z]+,)+[a-z]+ [\w-]+: (?=(?:sent|rcvd) )"),  # of RouterOS: the topics
-    re.compile(r"WvDial(?: Modem)?<[^<>]{1,6}>: "),
-    # The port.
-    re.compile(r"(?P<bracket>[\[(])?(?P<kit>/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),
-    re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
-    re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
-    re.compile(
-        r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)(?: *\])?"
-        r"(?:[\s:]|-(?!-*>))+(?=\S)",
-        re.IGNORECASE,
-    ),
-    re.compile(r"[\w.-]+:[\w-]+\.py:\d+ +"),  # pytest's
-    re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
-    # The system's log: of its priority, its date, the host and the program.
-    re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
-    re.compile(rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
-    re.compile(r"(?:[\w.-]+ ){0,2}[\w./-]+\[\d+\]: |[\w.-]+ [\w./-]+ (?:\d+|-) \S+ - "),
-    re.compile(
-        rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} \d{{4}}\]?:? ?"
-    ),  # Tera Term, C's ctime
-    re.compile(
-        r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
-    ),
-    # What runs containers and jobs sets before what they print.
-    re.compile(r"(?P<kit>[\w.-]+) +\| "),
-    re.compile(r"\[pod/(?P<kit>[^\]]+)\] "),
-    re.compile(r"(?:stdout|stderr) [FP] "),
-    re.compile(r"[^\t]+\t[^\t]+\t(?=\d{4}-\d\d-)"),
-    re.compile(r"- [\w.]+ - |\w+(?:::\w+)*\] "),  # Python's logging, Rust's: the logger's name
-    re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
-    re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel
-    re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
-    re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's
-    # The number of a line or of a step, and the sign of a list.
-    re.compile(
-        rf"\s*(?:\d{{1,5}}[.)]\s+|[(\[]\d{{1,5}}[)\]]\s+|\d{{1,5}}(?::|\t)\s*(?={_BEGINS}))"
-    ),
-    re.compile(rf"\s*[-*•]\s+(?={_BEGINS})"),
-    # Whatever else a logger sets before the mark of a direction: levels, files, names, threads.
-    re.compile(
-        rf"(?>(?!{_MARK}|AT[\s+%#*^&])"
-        r"(?:\[[^\]<>\"]{1,60}\](?:(?=\[)|:?\s+)"
-        r"|(?:\([^()<>\"]{1,40}\):?|[\w.:/()-]{1,60}\]?|-|\|)\s+)){1,6}"
-        rf"(?={_MARK})",
-        re.IGNORECASE,
-    ),
-)
-
-FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(?: on|,) .*)\s*")
-"""What a forum, an issue or a terminal sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 _SPELT_END = re.compile(
     r"(?P<path>\b[A-Z]:\\(?![rn](?:\\|$))[^\s\"<>|]*)"  # \n begins a folder's name there
@@ -310,8 +203,6 @@ REMARK = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A command or an answer, and what somebody or firmware wrote behind it."""
-PLACE = re.compile(r"(?<!\s)(?>\s+)\((?:[\w-]+ )?[\w./-]+\.(?:c|cpp|py|rs):\d+\)$")
-"""The line of a program, which pytest and defmt's tools write behind what it logs."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
@@ -368,7 +259,7 @@ FOREIGN = (
             re.IGNORECASE,
         ),
     ),
-    Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{_PROMPT}")),
+    Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{PROMPT}")),
     Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "a table without a heading time,direction,data",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from at.transcripts.logs import shapes
 from at.transcripts.logs.lines import Head, Side, is_answer
+from at.transcripts.logs.literals import literals
 from at.transcripts.logs.shapes import COMMAND, Rest, Shape
-from at.transcripts.logs.wrapping import literals
 
 SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 # Looked up for each line by each shape: a set of members hashes them in Python.

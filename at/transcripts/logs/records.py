@@ -1,0 +1,142 @@
+"""Takes the lines of a log out of a table, objects of JSON or lines of name=value. Pure."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from at.protocol.counts import counted
+from at.protocol.errors import TranscriptError
+from at.transcripts.logs.leads import LEADS
+from at.transcripts.logs.shapes import IN, LEFT, OUT, RIGHT
+from at.transcripts.steps import Direction
+
+COLUMNS = {
+    "time": re.compile(r"(?:date ?)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
+    "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
+    "data": re.compile(r"data|bytes|text|message|payload|content|line", re.IGNORECASE),
+}
+_LEVELS = frozenset({"level", "severity", "stream", "logger", "priority"})
+_MESSAGES = ("msg", "message", "log", "event")
+_LOGFMT = re.compile(r'(?:(?P<name>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]*)(?: +|$))')
+_RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
+_WORDS = (
+    (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
+    (Direction.RECEIVED, re.compile(rf"{IN}|{LEFT}|<", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    delimiter: str
+    width: int
+    columns: dict[str, int]
+
+    def rows(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Yield the rows as lines. Raises TranscriptError."""
+        begin = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal begin
+            for number, line in numbered:
+                begin = begin or number
+                yield line + "\n"
+
+        own_quotes = self.delimiter == "|"  # Markdown's are the text's own
+        rows = csv.reader(
+            lines(),
+            delimiter=self.delimiter,
+            quoting=csv.QUOTE_NONE if own_quotes else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        while True:
+            begin = 0
+            try:
+                row = next(rows, None)
+            except csv.Error as error:
+                raise _no_row(begin, str(error)) from error
+            if row is None:
+                return
+            if len(row) != self.width:
+                raise _no_row(
+                    begin, f"{counted(len(row), 'columns')}, the heading has {self.width}"
+                )
+            if not _RULE.fullmatch("".join(row)):
+                yield begin, self.line([cell.strip() for cell in row])
+
+    def line(self, row: list[str]) -> str:
+        direction = direction_of(row[self.columns["direction"]])
+        if direction is None:
+            return " ".join(row)
+        mark = "TX" if direction is Direction.SENT else "RX"
+        time = f"[{row[self.columns['time']]}] " if "time" in self.columns else ""
+        is_time = any(lead.fullmatch(time) for lead in LEADS)
+        return f"{time if is_time else ''}{mark}: {row[self.columns['data']]}"
+
+
+def table_under(heading: str) -> _Table | None:
+    """Return the table with this heading, if it names directions and what was sent or received."""
+    for delimiter in ",;\t|":
+        cells = [cell.strip(' "') for cell in heading.split(delimiter)]
+        if columns := _columns_of(cells):
+            return _Table(delimiter, len(cells), columns)
+    return None
+
+
+def _columns_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the place of each column that is known; none if direction or data is not there."""
+    columns = {
+        name: index
+        for index, cell in enumerate(names)
+        for name, pattern in COLUMNS.items()
+        if pattern.fullmatch(cell)
+    }
+    return columns if {"direction", "data"} <= columns.keys() else {}
+
+
+def without_record(line: str) -> str:
+    """Return an object of JSON, or a line of name=value, as the line that it holds.
+
+    It is a row of a table if it names direction and data, or a logger's if it names a level.
+    """
+    record = _record_in(line)
+    if columns := _columns_of(record):
+        row = [str(value).strip() for value in record.values()]
+        return _Table("", len(row), columns).line(row)
+    message = next((record[name] for name in _MESSAGES if name in record), None)
+    if not isinstance(message, str) or _LEVELS.isdisjoint(record):
+        return line
+    told = (f"[{record[name]}] " for name in record if COLUMNS["time"].fullmatch(name))
+    time = next((time for time in told if any(lead.fullmatch(time) for lead in LEADS)), "")
+    return time + message.rstrip("\r\n")
+
+
+def _record_in(line: str) -> dict[str, object]:
+    """Return the members of a line that is nothing but a record, {} for any other."""
+    if line.startswith('{"'):
+        try:
+            record: dict[str, object] = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+        return record
+    pairs: dict[str, object] = {}
+    at = 0
+    while "=" in line and (pair := _LOGFMT.match(line, at)):
+        value = pair["value"]
+        pairs[pair["name"]] = value[1:-1].replace('\\"', '"') if value[:1] == '"' else value
+        at = pair.end()
+    return pairs if at == len(line) else {}
+
+
+def _no_row(number: int, reason: str) -> TranscriptError:
+    return TranscriptError(
+        f"line {number} is no row of the table: {reason}",
+        hint="a text with a comma or a quote stands in quotes, and its own quotes are doubled",
+    )
+
+
+def direction_of(word: str) -> Direction | None:
+    """Return the direction that a word or an arrow says, None if it says none."""
+    found = (direction for direction, words in _WORDS if words.fullmatch(word))
+    return next(found, None)
