@@ -187,7 +187,7 @@ def rule_of(name: str) -> Rule:
 NOT_DAMAGED = frozenset(
     {
         *("+CMGC", "+CMGD", "+CMGF", "+CMGL", "+CMGR", "+CMTI", "+CDSI", "+CRSL", "+CWLAP"),
-        "+CPING",  # of SIMCom
+        *("+CPING", "+USIM"),  # of SIMCom, of Neoway
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
         *("^SICI", "^SISC", "^SISE", "^SISI", "^SISO", "^SISR", "^SIST", "^SISW", "^SISX", "^SLCC"),
         *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN", "+SHCONN", "+CASSLCFG", "+SQNSCFG"),

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from at.protocol.kit_log import LEVEL
 
 _LABEL = re.compile(
-    rf"(?P<head>(?:.*{LEVEL}[\w.]+: (?:\w+: )?|\[[0-9:./ ,T-]{{8,30}}\] )?)"
+    rf"(?P<head>(?:.*{LEVEL}[\w.]+: (?:\w+: )?|<(?:info|debug)> \w+: |\[[0-9:./ ,T-]{{8,30}}\] "
+    r"|.*\s(?=(?:SENDING|RECEIVED) FRAME))?)"
     r"(?:message )?"
     r"(?:(?P<out>TX|SENT|SEND(?:ING)?|WRITTEN)|RX|RECV|RECEIVED|READ)"
-    r"(?: (?:DATA|FRAME)\b[^\"+]{0,60}|: 0x[0-9a-f]+ / 0x[0-9a-f]+)?:?\s*",
+    r"(?: (?:DATA|FRAME(?:TYPE)?)\b[^\"+]{0,60}|: 0x[0-9a-f]+ / 0x[0-9a-f]+)?:?\s*",
     re.IGNORECASE,
 )
 """The line above a dump, which says its direction as the firmware sees it."""
@@ -39,8 +40,9 @@ _ROWS_OF_THE_HOST = (
     ),
 )
 _ROW = re.compile(
-    r"(?P<signed>(?:[0-9A-F]{2}.\|){1,15}[0-9A-F]{2}.?) +.*"  # Gammu's: each byte with its sign
-    r"|(?:(?:.*\s)?\s{2})?(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16})(?: *\|| {2,}\S).*",
+    # Gammu's: each byte with its sign
+    r"(?:.*\s)?(?P<signed>(?:[0-9A-F]{2}.\|){1,15}[0-9A-F]{2}.?) +.*"
+    r"|(?:(?:.*[\s:])?\s{2})?(?P<bytes>(?:[0-9a-f]{2}(?: {1,2}|(?=\|))){1,16})(?: *\|| {2,}\S).*",
     re.IGNORECASE,
 )
 _SIGNED_BYTE = re.compile(r"([0-9A-F]{2})(?:.\||.$|$)", re.IGNORECASE)

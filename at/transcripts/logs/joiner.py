@@ -38,7 +38,8 @@ class Joiner:
         for mark, text, head in self._whole(heads):
             side = Side.RECEIVED if mark is None and self._goes_on_below(text) else mark
             self._received = text if side is Side.RECEIVED else None
-            for piece, answers in _pieces(side, text):
+            is_log = side is None and not self._open and self._by_rest(text) is Side.LOG
+            for piece, answers in _pieces(Side.LOG if is_log else side, text):
                 later = Side.RECEIVED if answers else side
                 yield from self._line(later, piece, head)
         for side in tuple(self._open):
@@ -72,7 +73,7 @@ class Joiner:
             yield begun
 
     def _line(self, side: Side | None, text: str, head: Head) -> Iterator[LogLine]:
-        if side is not Side.RECEIVED and self._payloads.phase is not Phase.DATA:
+        if self._payloads.phase is not Phase.DATA:
             text = _with_plain_quotes(text)
         within = side or next(iter(self._open), None)
         is_sent_answered = within is Side.SENT and final_result(text) is not None
@@ -107,6 +108,9 @@ class Joiner:
             return Side.RECEIVED if tells_start(text) else Side.SENT
         if text == self._last_sent:
             return Side.RECEIVED
+        return self._by_rest(text)
+
+    def _by_rest(self, text: str) -> Side:
         return by_rest(self._shape, None, text)[0]
 
     def _end(self, side: Side) -> Iterator[LogLine]:

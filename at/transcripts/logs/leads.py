@@ -13,7 +13,8 @@ KIT_LOG = re.compile(rf"({kit_log.TIME})?{kit_log.LEVEL}(?!\[\d{{9}})")
 
 KIT_MARK = re.compile(
     rf"{KIT_LOG.pattern}(?:[\w.]+?(?:: |\.(?=modem_chat_)))+?"
-    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: |TX: AT|RX: )"
+    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: |TX: AT|RX: "
+    r"|OUT: \[|HANDLE |match cmd \[)"
 )
 """What stands before the mark of a direction, if the kit's own firmware wrote it to its log."""
 
@@ -26,6 +27,7 @@ CLOCK = re.compile(
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?"
     r"(?:\d+\.\d{6}(?=\]))?[\])]?:?\s*"  # grabserial's, the time since the line before
+    r"(?:-(?: (?![\w.]+ - )|$))?"
 )
 """Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
 
@@ -66,6 +68,9 @@ LEADS = (
     ),
     re.compile(r"(?P<millis>\d{6,10}) \[ncp\.at\] TRACE: (?=[<>] )"),  # of Particle's Device OS
     re.compile(r"(?:[a-z]+,)+[a-z]+ [\w-]+: (?=(?:sent|rcvd) )"),  # of RouterOS: the topics
+    re.compile(r"\s*(?P<plain>\d{1,7}\.\d{3}) (?=AT (?:send|read) )"),  # before Particle's
+    re.compile(r"[EWID]: (?=\S)"),  # of Zephyr's log at its smallest
+    re.compile(r"<(?:info|debug)> \w+: (?=[<>] )"),  # of the nRF5 SDK
     re.compile(r"WvDial(?: Modem)?<[^<>]{1,6}>: "),
     # The port.
     re.compile(r"(?P<bracket>[\[(])?(?P<kit>/dev/[\w./-]+|COM\d{1,3})(?(bracket)[\])]):?\s+(?=\S)"),

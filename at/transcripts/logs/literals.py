@@ -34,8 +34,8 @@ def literals(line: str) -> list[tuple[Direction | None, str]]:
             at = literal.end()
             continue
         between = _BETWEEN.match(line, at)
-        if between is None:
-            return []
+        if between is None:  # else a comment ends the line
+            return texts if line[at] == "#" else []
         word = between["word"] or between["mark"]
         # Else a time, what strace tells of a call, or a logger's name for the text.
         if word and not word.isdigit() and not _is_column(word, direction):

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
@@ -13,18 +14,55 @@ from at.transcripts.logs.shapes import IN, LEFT, OUT, RIGHT
 from at.transcripts.steps import Direction
 
 COLUMNS = {
-    "time": re.compile(r"(?:date ?)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
-    "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
-    "data": re.compile(r"data|bytes|text|message|payload|content|line", re.IGNORECASE),
+    "time": re.compile(r"(?:date ?|start_)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
+    "direction": re.compile(
+        r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source|(?:analyzer )?name", re.IGNORECASE
+    ),
+    "data": re.compile(
+        r"data|bytes|text|message|payload|content|line|decoded protocol result", re.IGNORECASE
+    ),
 }
 _LEVELS = frozenset({"level", "severity", "stream", "logger", "priority"})
 _MESSAGES = ("msg", "message", "log", "event")
 _LOGFMT = re.compile(r'(?:(?P<name>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]*)(?: +|$))')
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
+_ARRAY = re.compile(r'\s*(?:\[\s*(?:\{.*)?|\{\s*|\{\s*"\w+":\s*\[.*)')
+"""How a document of JSON begins that is an array of objects, or has one."""
+_ELEMENT = re.compile(r"[\s,]*(?=\{)")
+_DECODER = json.JSONDecoder()
+_BYTES = re.compile(r"(?:0x[0-9a-f]{2}[ ,]*)+|\\[rn]|.", re.IGNORECASE)
+"""A cell of a logic analyser, which has a byte or a few: those of one direction go on."""
 _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
     (Direction.RECEIVED, re.compile(rf"{IN}|{LEFT}|<", re.IGNORECASE)),
 )
+
+
+def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the objects of a document of JSON that is one array, a line each; other lines as such.
+
+    The number is that of the line on which an object begins.
+    """
+    lines = iter(numbered)
+    first = next(lines, (0, ""))
+    if not _ARRAY.fullmatch(first[1]):
+        yield from chain([first], lines)
+        return
+    kept = [first, *lines]
+    text = "\n".join(line for _, line in kept)
+    at = ends = text.find("[") + 1
+    found: list[tuple[int, str]] = []
+    row = 0
+    while begin := _ELEMENT.match(text, at):
+        row += text.count("\n", ends, begin.end())
+        ends = begin.end()
+        try:
+            value, at = _DECODER.raw_decode(text, ends)
+        except (ValueError, RecursionError):
+            yield from kept
+            return
+        found.append((kept[row][0], json.dumps(value)))
+    yield from found or kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +88,7 @@ class _Table:
             quoting=csv.QUOTE_NONE if own_quotes else csv.QUOTE_MINIMAL,
             strict=True,
         )
+        before: tuple[int, list[str]] | None = None
         while True:
             begin = 0
             try:
@@ -57,16 +96,30 @@ class _Table:
             except csv.Error as error:
                 raise _no_row(begin, str(error)) from error
             if row is None:
-                return
+                break
             if len(row) != self.width:
                 raise _no_row(
                     begin, f"{counted(len(row), 'columns')}, the heading has {self.width}"
                 )
-            if not _RULE.fullmatch("".join(row)):
-                yield begin, self.line([cell.strip() for cell in row])
+            if _RULE.fullmatch("".join(row)):
+                continue
+            cells = [cell.strip() for cell in row]
+            data = _of_bytes(row[self.columns["data"]])
+            if before and data and self._side(cells) == self._side(before[1]):
+                before[1][self.columns["data"]] += data
+                continue
+            if before:
+                yield before[0], self.line(before[1])
+            cells[self.columns["data"]] = data or cells[self.columns["data"]]
+            before = begin, cells
+        if before:
+            yield before[0], self.line(before[1])
+
+    def _side(self, row: list[str]) -> str:
+        return row[self.columns["direction"]]
 
     def line(self, row: list[str]) -> str:
-        direction = direction_of(row[self.columns["direction"]])
+        direction = direction_of(self._side(row))
         if direction is None:
             return " ".join(row)
         mark = "TX" if direction is Direction.SENT else "RX"
@@ -129,6 +182,16 @@ def _record_in(line: str) -> dict[str, object]:
     return pairs if at == len(line) else {}
 
 
+def _of_bytes(cell: str) -> str:
+    """Return the bytes of a logic analyser's cell, line ends spelt out; "" for another cell."""
+    if not _BYTES.fullmatch(cell):
+        return ""
+    if not cell.lower().startswith("0x"):
+        return cell
+    data = bytes(int(byte, 16) for byte in re.findall("(?i)0x(..)", cell))
+    return data.decode("latin-1").replace("\r", "\\r").replace("\n", "\\n")
+
+
 def _no_row(number: int, reason: str) -> TranscriptError:
     return TranscriptError(
         f"line {number} is no row of the table: {reason}",
@@ -138,5 +201,6 @@ def _no_row(number: int, reason: str) -> TranscriptError:
 
 def direction_of(word: str) -> Direction | None:
     """Return the direction that a word or an arrow says, None if it says none."""
-    found = (direction for direction, words in _WORDS if words.fullmatch(word))
+    spoken = word.replace("_", " ")  # as a function's name, such as send_at_cmd
+    found = (side for side, words in _WORDS if words.fullmatch(word) or words.fullmatch(spoken))
     return next(found, None)

@@ -80,6 +80,7 @@ OUT = r"TX|SENT|SEND(?:ING)?(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OU
 IN = (
     r"RX|RECEIVED?(?: (?:RESPONSE|URC))?|RECV|RECEIVING"
     r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
+    r"|NOTIFICATION(?=: \[['\"])"
     r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
 )
 """Words of a direction, as the host sees it."""
@@ -111,6 +112,12 @@ SHAPES = (
     Shape("bare", rest=Rest.BY_LOOK),
     Shape("modem >> / modem <<", _after(_NAME + ">>"), _after(_NAME + "<<")),
     Shape("modem << / modem >>", _after(rf"{_NAME}<<|\(<<\)"), _after(rf"{_NAME}>>|\(>>\)")),  # YAT
+    # Particle's older Device OS.
+    Shape(
+        'AT send 3 "AT"',
+        _whole(r'AT send +\d+ "(?P<text>.*)"'),
+        _whole(r'AT read +\S+ +\d+ "(?P<text>.*)"'),
+    ),
     Shape("w: AT / r: OK", _after(r"w:\s"), _after(r"r:(?=\s|$)"), rest=Rest.RECEIVED),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
     Shape(
@@ -120,6 +127,12 @@ SHAPES = (
     Shape("TX: / RX:", _word(OUT), _word(IN)),
     Shape("Host: / Modem:", _word(_over(_HOST, _MODEM)), _word(_over(_MODEM, _HOST))),
     Shape("sent AT / rcvd OK", _after(r"sent\s"), _after(r"rcvd\s")),  # RouterOS
+    # Zephyr's older drivers, which log of an answer its name alone.
+    Shape(
+        "OUT: [AT] / HANDLE OK",
+        _whole(r"OUT: \[(?P<text>.*)\]"),
+        _whole(r"(?:HANDLE |match cmd \[)(?P<text>.*?)\]? \(len:\d+\)"),
+    ),
     Shape("Command: / Response:", _word(_ASKS), _word(_ANSWERS)),
     Shape("-> / <-", _after(RIGHT), _after(LEFT)),
     Shape("<- / ->", _after(LEFT), _after(RIGHT)),
@@ -144,7 +157,8 @@ SHAPES = (
         _whole(r"(?:generic_command command |Token: \{)(?P<text>AT.*?)\}?"),
         # A response goes on below its first line.
         _whole(
-            rf"(?:Token: \{{|Response:(?: |$)|(?={BEGINS}|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
+            r"(?:Token: \{|Response:(?: |$)"
+            rf"|(?=(?-i:{BEGINS})|CONNECT|NO CARRIER))(?P<text>.*?)\}}?"
         ),
     ),
     Shape(
@@ -167,7 +181,7 @@ SHAPES = (
     Shape(
         "sending: AT+X",
         _after(
-            rf"[^\W\d_][\w ]{{1,40}}(?:[:\uff1a](?=\s?(?:{COMMAND.pattern}))"
+            rf"[^\W\d_][\w -]{{1,60}}(?:[:\uff1a](?=\s?(?:{COMMAND.pattern}))"
             r"|(?<=ing)(?= AT[+%#*^&]\S*$))"
         ),
         rest=Rest.BY_LOOK,
@@ -238,10 +252,7 @@ HEX_DUMP = Foreign(
 FOREIGN = (
     Foreign(
         "Particle Device OS",
-        re.compile(
-            r"\s*\d{6,10} \[[\w.]+\] (?:TRACE|INFO|WARN|ERROR|LOG|PANIC)|"
-            r"\s*\d+\.\d{3} AT (?:read|send) "
-        ),
+        re.compile(r"\s*\d{6,10} \[[\w.]+\] (?:TRACE|INFO|WARN|ERROR|LOG|PANIC)"),
     ),
     Foreign(
         "Mbed OS",

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from at.protocol import kit_log
 from at.transcripts.logs.leads import FENCE
-from at.transcripts.logs.records import table_under, without_record
+from at.transcripts.logs.records import elements, table_under, without_record
 
 _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
 _TAGS = re.compile(
@@ -40,6 +40,8 @@ _CUT = re.compile(
 )
 """A command or an answer, and the log line of the kit that came into it."""
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
+_TYPED = re.compile(r"\w+:~\$(?: at\b|\s*$)")
+"""A command in a shell, behind which a forum may have lost the line ends."""
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '""""' + " ")
@@ -53,17 +55,13 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     A row of a table becomes `[time] TX: data`. Raises TranscriptError for one that its heading
     does not fit.
     """
-    numbered = _marked_by_socat(
-        (
-            number,
-            without_record(
-                _with_commas(
-                    _without_html(_without_emphasis(_RETURNS.sub("", line.strip("\ufeff\r\n"))))
-                )
-            ),
-        )
+    plain = (
+        (number, _without_html(_without_emphasis(_RETURNS.sub("", line.strip("\ufeff\r\n")))))
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
+    )
+    numbered = _marked_by_socat(
+        (number, without_record(_with_commas(line))) for number, line in elements(plain)
     )
     first = next(numbered, None)
     if first is None:
@@ -98,10 +96,12 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
 
 
 def divided(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines and their numbers; of log lines that a forum put on one, each by itself."""
+    """Yield the lines and their numbers; of those that a forum put on one, each by itself."""
     for number, line in numbered:
         begins = [found.start() for found in _LOG_BEGINS.finditer(line)] if "<" in line else []
-        for begin, end in pairwise([0, *begins[1:], len(line)]):
+        if "~$ at" in line:
+            begins += [found.start() for found in _TYPED.finditer(line)]
+        for begin, end in pairwise([0, *sorted(begins)[1:], len(line)]):
             yield number, line[begin:end]
 
 

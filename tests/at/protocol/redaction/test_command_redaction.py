@@ -194,6 +194,7 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
         "delete what is stored under the tag first (AT%CMNG=3), if nothing needs it any more",
         'AT+CPING="host.example",1,4',
         "+CPING: 1,192.0.2.1,64,410,255",
+        "+USIM: 1",
     ],
 )
 def test_a_line_without_a_secret_stays(line: str) -> None:

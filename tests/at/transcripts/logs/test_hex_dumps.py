@@ -152,6 +152,18 @@ RECEIVED frame type 0x00/length 0x1D/29
 0D |0A |2B+|43C|45E|52R|45E|47G|3A:|20 |355|2C,|333|2C,|2C,|2C, ..+CEREG: 5,3,,,
 2C,|300|2C,|311|355|0D |0A |0D |0A |4FO|4BK|0D |0A ,0,15....OK..
 """
+OF_GAMMU_SMSD = "".join(
+    f"Mon 2026/02/02 13:53:43 gammu-smsd[2205]: gammu: {line}\n" for line in OF_GAMMU.splitlines()
+).replace("frame type", "frametype")
+OF_THE_NRF5_SDK = """<info> app_uart: Tx:
+<info> app_uart:  41 54 2B 43 45 52 45 47|AT+CEREG
+<info> app_uart:  3F 0D                  |?.
+<info> app_uart: Rx:
+<info> app_uart:  0D 0A 2B 43 45 52 45 47|..+CEREG
+<info> app_uart:  3A 20 35 2C 33 2C 2C 2C|: 5,3,,,
+<info> app_uart:  2C 30 2C 31 35 0D 0A 4F|,0,15..O
+<info> app_uart:  4B 0D 0A               |K..
+"""
 OF_A_MONITOR_OF_PORTS = """[06/05/2024 10:00:00] Written data (COM3)
     41 54 2b 43 45 52 45 47 3f 0d                     AT+CEREG?.
 [06/05/2024 10:00:00] Read data (COM3)
@@ -160,7 +172,9 @@ OF_A_MONITOR_OF_PORTS = """[06/05/2024 10:00:00] Written data (COM3)
 """
 
 
-@pytest.mark.parametrize("log", [OF_GNOKII, OF_GAMMU, OF_A_MONITOR_OF_PORTS])
+@pytest.mark.parametrize(
+    "log", [OF_GNOKII, OF_GAMMU, OF_GAMMU_SMSD, OF_THE_NRF5_SDK, OF_A_MONITOR_OF_PORTS]
+)
 def test_a_dump_of_the_host_is_read_by_the_direction_of_the_line_above_it(log: str) -> None:
     lines = read_log(f"log: started\n{log}".encode()).lines
     assert [(line.side, line.text) for line in lines if line.side is not Side.LOG] == [

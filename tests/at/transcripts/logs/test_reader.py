@@ -457,3 +457,20 @@ def test_a_blank_that_stands_alone_on_a_line_of_a_port_read_by_characters_is_kep
 def test_a_sentence_that_ends_with_at_is_no_mark_of_a_command() -> None:
     log = "AT\nOK\nDone testing AT.\nAT+CPIN?\n+CPIN: READY\nOK\n"
     assert read_log(log.encode()).shape == "bare"
+
+
+def test_what_a_driver_waits_for_was_not_received() -> None:
+    log = "AT> AT+CEREG?\nAT? +CEREG: %d,%d\nAT< +CEREG: 0,2\nAT< OK\n"
+    assert [text for side, text in lines_of(log) if side is RECEIVED] == ["+CEREG: 0,2", "OK"]
+
+
+def test_a_notice_that_a_library_calls_so_was_received() -> None:
+    log = "DEBUG: write: AT+CSQ\nDEBUG: response: ['OK']\nDEBUG: notification: ['+CUSD: 5']\n"
+    assert lines_of(log) == [(SENT, "AT+CSQ"), (RECEIVED, "OK"), (RECEIVED, "+CUSD: 5")]
+
+
+def test_the_name_of_a_function_of_esp_modem_is_no_response() -> None:
+    log = "V (1) command_lib: at\nV (2) command_lib: Token: {AT}\nV (3) command_lib: Token: {OK}\n"
+    assert [line for line in lines_of(log) if line[0] is not Side.LOG] == [
+        (SENT, "AT"), (RECEIVED, "OK"),
+    ]  # fmt: skip

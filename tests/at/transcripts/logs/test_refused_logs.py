@@ -13,13 +13,6 @@ OTHERS = (
         "Particle Device OS",
         "0000004532 [comm.protocol] INFO: Secure connection\n0000004583 [system] INFO: Up\n",
     ),
-    (
-        "Particle Device OS",
-        (
-            '    20.853 AT send      11 "AT+CREG=2\\r\\n"\n'
-            '    20.858 AT read OK    6 "\\r\\nOK\\r\\n"\n'
-        ),
-    ),
     ("Mbed OS", "[DBG ][main]: starting\n[INFO][main]: connected\n"),
     ("Arduino", "10:22:33.123 -> Starting...\n10:22:33.456 -> Temperature: 23.1\n"),
     ("Arduino", "Initializing modem...\n[13290] ### TinyGSM Version: 0.10.9\n"),

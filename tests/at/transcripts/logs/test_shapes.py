@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 from collections import Counter
 
@@ -283,6 +284,34 @@ MARKED = {
     "Particle's Device OS": log_of(
         "0000033386 [ncp.at] TRACE: > {}", "0000033390 [ncp.at] TRACE: < {}"
     ),
+    "Particle's older Device OS": re.sub(
+        r'(AT read.*? ")(.*)"',
+        lambda line: line[1] + line[2].replace('"', '\\"') + '"',
+        log_of(
+            '    20.853 AT send      11 "{}\\r\\n"', '    20.858 AT read OK    6 "\\r\\n{}\\r\\n"'
+        ),
+    ),
+    "Zephyr's driver of the HL7800": log_of(
+        "[00:00:01.250,000] <dbg> modem_hl7800: send_at_cmd: OUT: [{}]",
+        "[00:00:01.500,000] <dbg> modem_hl7800: hl7800_rx: HANDLE {} (len:0)",
+    ),
+    "Zephyr's older drivers": log_of(
+        "[00:00:01.250,000] <dbg> modem_hl7800: send_at_cmd: OUT: [{}]",
+        "[00:00:01.500,000] <dbg> modem_cmd_handler.process_rx_buf: match cmd [{}] (len:2)",
+    ),
+    "Zephyr's log at its smallest": log_of("D: Sending AT command to set NB-IoT: {}", "D: {}"),
+    "an array of JSON": "".join(
+        (
+            "[",
+            ",".join(json.dumps({"direction": side.value, "data": text}) for side, text in SESSION),
+            "]",
+        )
+    ),
+    "an array in an object of JSON, indented": json.dumps(
+        {"events": [{"direction": side.value, "data": text} for side, text in SESSION]}, indent=2
+    ),
+    "a function's name": log_of(">>> lte.send_at_cmd('{}')", "'\\r\\n{}\\r\\n'  # answered"),
+    "a dash behind the time": log_of("0:00:01:250 - {}", "0:00:01:500 - {}"),
     "RouterOS": log_of("15:24:02 lte,async lte2: sent {}", "15:24:02 lte,async,raw lte2: rcvd {}"),
     "WvDial, an older one": log_of("WvDial Modem<*1>: {}", "WvDial Modem<*1>: {}"),
     "ESPHome's esp_modem": log_of(

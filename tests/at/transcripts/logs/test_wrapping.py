@@ -300,3 +300,43 @@ def test_log_lines_that_a_forum_put_on_one_line_are_each_one(lead: str) -> None:
 def test_a_sentence_about_a_command_is_no_command() -> None:
     log = b"uart:~$ at AT\nSending AT command failed with error code -1\nSending AT+CFUN?\nOK\n"
     assert [line.text for line in read_log(log).lines if line.side is Side.SENT] == ["AT"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "row", "cell"),
+    [
+        ("name,type,start_time,duration,data", '"{side}","data",0.25,0.1,{cell}', "0x{:02X}"),
+        ("name,type,start_time,duration,data", '"{side}","data",0.25,0.1,"{cell}"', "{:c}"),
+        ("Time [s],Analyzer Name,Decoded Protocol Result", "0.25,{side},{cell}", "{:c}"),
+    ],
+)
+def test_the_bytes_of_a_logic_analyser_are_put_together(heading: str, row: str, cell: str) -> None:
+    session = (("TX", b"AT+CEER\r"), ("RX", b"\r\n+CEER: x y\r\n\r\nOK\r\n"), ("TX", b"AT\r"))
+    spelt = {13: "\\r", 10: "\\n"} if "0x" not in cell else {}
+    rows = [
+        row.format(side=side, cell=spelt.get(byte, cell.format(byte)))
+        for side, data in session
+        for byte in data
+    ]
+    assert read("\n".join((heading, *rows))) == [
+        (Side.SENT, "AT+CEER"), (Side.RECEIVED, "+CEER: x y"), (Side.RECEIVED, "OK"),
+        (Side.SENT, "AT"),
+    ]  # fmt: skip
+
+
+def test_a_document_of_json_that_breaks_off_is_read_line_by_line() -> None:
+    log = '[{"direction": "TX", "data": "AT"},\n {"direction": "RX", "da\n'
+    assert read(log)[0] == (Side.SENT, "AT")
+
+
+def test_a_line_of_an_array_of_json_has_its_number() -> None:
+    log = '[\n  {"direction": "TX",\n   "data": "AT"},\n  {"direction": "RX", "data": "OK"}\n]\n'
+    assert [line.number for line in read_log(log.encode()).lines] == [2, 4]
+
+
+def test_commands_in_a_shell_that_a_forum_put_on_one_line_are_each_one() -> None:
+    log = "uart:~$ at AT+CFUN? +CFUN: 1 OK uart:~$ at AT+CEER +CEER: no OK uart:~$ \n"
+    assert read(log) == [
+        (Side.SENT, "AT+CFUN?"), (Side.RECEIVED, "+CFUN: 1"), (Side.RECEIVED, "OK"),
+        (Side.SENT, "AT+CEER"), (Side.RECEIVED, "+CEER: no"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
