@@ -44,6 +44,7 @@ class _Failure(TypedDict):
     cause: str
     until: list[str]
     server: NotRequired[bool]
+    command: NotRequired[bool]
     of: str
     says: str
     next: str
@@ -158,6 +159,8 @@ def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[
         unless = common["unless"]
         if not kind.get("server"):
             unless += f"|{_word(common['servers'])}"
+        if not kind.get("command"):
+            unless += f"|{_word(common['commands'])}"
         # The rarest first; without these two, each of many words might be the first one.
         both = f"(?=.*{failed})(?=.*{about})"
         line = f"^{both}(?!.*(?:{unless})).*(?:{failed}.*{about}|{about}.*{failed})"

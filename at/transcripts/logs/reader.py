@@ -61,7 +61,8 @@ class ReadLog:
 def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     """Yield the lines of any text, a modem's log or not, as they are read; long ones in pieces.
 
-    Raises TranscriptError if it is no text, or a dump in hex and nothing else.
+    Raises TranscriptError if it is no text, a dump in hex and nothing else, or begins with the
+    sessions of several kits.
     """
     begin = file.peek(_PEEKED)
     boms = [(bom, encoding) for bom, encoding in _BOMS if _is_utf_16(begin, bom)]
@@ -80,6 +81,7 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
             f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
         )
     shape = _shape_of(first)
+    _refuse_several(shape, first)
     yield from Joiner(shape, sides_with_ends(shape, first)).lines(chain(first, heads))
 
 
@@ -184,7 +186,7 @@ def _refuse_several(shape: Shape, heads: list[Head]) -> None:
     if len(kits) > 1:
         raise TranscriptError(
             f"the log holds the sessions of several kits: {', '.join(kits)}",
-            hint=f"give those of one: `grep -F {quote(kits[0])} LOG | cellagent modem import -`",
+            hint=f"give the lines of one, such as `grep -F {quote(kits[0])} LOG > ONE`",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from at.causes.diagnosis import causes_of_log
+from at.protocol.errors import TranscriptError
 
 
 def _causes(*lines: str) -> list[str]:
@@ -356,3 +357,31 @@ def test_a_connection_that_the_kit_ended_was_not_refused() -> None:
 
 def test_a_shell_that_knows_no_command_has_answered() -> None:
     assert _causes("uart:~$ at AT+CEREG?", "at: command not found") == ["at-behind-shell"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[00:00:01.000,000] <err> lte_lc: Could not send AT command, error: -8",
+        "[00:00:50.287,688] <wrn> modem_chat: nordic_dial_chat_script: timed out",
+    ],
+)
+def test_a_command_that_was_not_answered_tells_of_no_network_and_no_connection(line: str) -> None:
+    assert _causes("+CEREG: 5", line)[0] == "line-end"
+    assert not {"no-cell", "pdn-inactive"} & {*_causes("+CEREG: 5", line)}
+
+
+def test_a_card_that_was_ready_before_it_asked_for_its_pin_is_no_certain_lock() -> None:
+    asked = ("AT+CREG?", "+CME ERROR: 11")
+    for before, certainty in (((), "certain"), (("+CPIN: READY",), "possible")):
+        found = causes_of_log("\n".join((*before, *asked)).encode())[0]
+        assert (found.cause, found.certainty) == ("sim-pin", certainty)
+
+
+def test_a_log_with_two_kits_is_not_told_of_as_one() -> None:
+    log = "".join(
+        f"{kit}  | AT+CEREG?\n{kit}  | +CEREG: 0,{stat}\n{kit}  | OK\n"
+        for kit, stat in (("one", 3), ("two", 1))
+    )
+    with pytest.raises(TranscriptError, match="several kits: one, two"):
+        causes_of_log(log.encode())
