@@ -26,8 +26,10 @@ _NO_MARK = _DAMAGED_MARKS[-1]
 _TAIL = 16  # bytes that may stand behind an export on its line: colours, spaces
 _LONGEST = 1024  # bytes of a line that is searched for a damaged mark
 _BODY = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
-_ESCAPED = re.compile(rb"\\(?:(/)|u00(2[bf]|3d))", re.IGNORECASE)
-"""A sign of base64 as PHP, .NET and Java may write it in JSON."""
+MARK = re.compile(rb"MC(?::|%3[Aa])")
+"""A chunk's mark, also as an address of the web has it."""
+_ESCAPED = re.compile(rb"\\(?:(/)|u00(2[bf]|3d))|%(2[bf]|3[ad])|=(3d)(?=[:=])", re.IGNORECASE)
+"""A sign of base64 as PHP, .NET and Java write it in JSON, and an address and a mail do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class DamagedChunk:
 
 def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     """Return the chunks of a line in order, also damaged ones, and the rest of the line."""
-    line = _ESCAPED.sub(lambda sign: sign[1] or bytes.fromhex(sign[2].decode()), line)
+    line = _ESCAPED.sub(lambda one: one[1] or bytes.fromhex(one[one.lastindex or 0].decode()), line)
     extracted: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
     read_to = 0  # the line up to here is read

@@ -22,10 +22,13 @@ from at.protocol.dialect import BOOT_BANNER
 
 _BANNER = BOOT_BANNER.encode()
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
-# A line that a narrow terminal may have wrapped, and the same with the row behind it.
-_FIRST_ROW = re.compile(rb"(?:#CD:[0-9A-Fa-f]{1,63}|MC:[A-Za-z0-9+/]{12,})\Z")
+# A line that a narrow terminal or a mail may have wrapped, a row within it, and the same with its
+# last row. A mail (quoted-printable) marks what it breaks with =, and spells = as =3D.
+_FIRST_ROW = re.compile(rb"(?:#CD:[0-9A-Fa-f]{1,63}|MC:[A-Za-z0-9+/]{12,}=?)\Z")
+_ROW_WITHIN = re.compile(rb"[A-Za-z0-9+/]+=?")
 _WRAPPED = re.compile(
-    rb"(?:#CD:(?=.{2,65}\Z)[0-9A-Fa-f]+\n[0-9A-Fa-f]+|MC:[^:]+\n[A-Za-z0-9+/]*=*:)\Z", re.DOTALL
+    rb"(?:#CD:(?=.{2,65}\Z)[0-9A-Fa-f]+\n[0-9A-Fa-f]+|MC:[^:]+\n[A-Za-z0-9+/]*(?:=(?:3D)?)*:)\Z",
+    re.DOTALL,
 )
 
 MAX_LINE = 65536
@@ -95,7 +98,7 @@ class LineClassifier:
         self.counts.lines += 1
         if DUMP_MARK in line:
             return self._dump(line)
-        if chunk_lines.CHUNK_MARK in line:
+        if chunk_lines.MARK.search(line):
             return self._chunks(line)
         return self._text(line)
 
@@ -176,7 +179,7 @@ class ConsoleReader:
         self._pending = bytearray()
         self._skipped = 0
         self._skipped_chunk = False
-        self._first_row = b""  # of a line that the next one may continue
+        self._rows: list[bytes] = []  # of a line that the next one may continue
 
     @property
     def counts(self) -> ConsoleCounts:
@@ -220,17 +223,26 @@ class ConsoleReader:
 
     def _classified(self, line: bytes) -> list[ConsoleItem]:
         """Classify a line, or one with its rows before it; b"" ends what waits for another row."""
-        first, self._first_row = self._first_row, b""
+        rows, self._rows = self._rows, []
+        row = line.strip()
         items: list[ConsoleItem] = []
-        if first and _WRAPPED.search(first + b"\n" + line.strip()):
-            line = first + line.strip()
-        elif first:
-            items = self._classifier.classify(first)
+        if rows and _WRAPPED.search(b"".join(rows) + b"\n" + row):
+            line = _unwrapped(rows, row)
+        elif rows and self._goes_on(rows, row):
+            self._rows = [*rows, row]
+            return []
+        else:
+            items = [item for each in rows for item in self._classifier.classify(each)]
         if _FIRST_ROW.search(line):
-            self._first_row = line
+            self._rows = [line]
         elif line:
             items += self._classifier.classify(line)
         return items
+
+    def _goes_on(self, rows: list[bytes], row: bytes) -> bool:
+        """Return whether a row is one within a chunk: as wide as the first, and not the last."""
+        is_chunk = DUMP_MARK not in rows[0] and _ROW_WITHIN.fullmatch(row) is not None
+        return is_chunk and len(row) == len(rows[0]) and len(rows) * len(row) < self.max_line
 
     def _overflow(self) -> None:
         self._skipped_chunk |= chunk_lines.CHUNK_MARK in self._pending
@@ -244,6 +256,12 @@ class ConsoleReader:
         self.counts.overlong += 1
         self.counts.damaged_chunks += had_chunk
         return [Overlong(line[:_HEAD], size)]
+
+
+def _unwrapped(rows: list[bytes], last: bytes) -> bytes:
+    if last not in {b":", b"=:"}:  # else the = before it is the chunk's own
+        rows = [row.removesuffix(b"=") for row in rows]
+    return b"".join(rows) + last
 
 
 _KINDS: dict[str, type[ConsoleItem]] = {kind.__name__: kind for kind in get_args(ConsoleItem)}

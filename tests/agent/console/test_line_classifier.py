@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import quopri
+import urllib.parse
 
 import pytest
 from hypothesis import given
@@ -76,6 +78,32 @@ def test_what_a_narrow_terminal_has_wrapped_is_put_together(columns: int):
     dump, exported = items_of(b"\n".join(rows))
     assert (bytes(dump.data), exported.chunk) == (DUMP, chunk)
     assert dump.dump.usable
+
+
+@pytest.mark.parametrize("size", [60, 64, 65, 66])
+@pytest.mark.parametrize("columns", [30, 40, 43])
+def test_a_chunk_over_several_rows_is_put_together(columns: int, size: int):
+    chunk = bytes([8, *range(size)])
+    text = b"MC:" + base64.b64encode(chunk) + b":"
+    rows = [text[at : at + columns] for at in range(0, len(text), columns)]
+    assert [type(item) for item in items_of(b"\n".join(rows))] == [ChunkLine]
+    lost, *rest = items_of(b"\n".join([*rows[:-1], b"ready\n"]))
+    assert isinstance(lost, DamagedChunk)
+    assert [item.text for item in rest] == [*(row.decode() for row in rows[1:-1]), "ready"]
+
+
+@pytest.mark.parametrize("size", range(54, 60))
+def test_a_chunk_in_a_mail_or_an_address_is_read(size: int):
+    chunk = bytes([8, *range(255, 255 - size, -1)])
+    text = b"MC:" + base64.b64encode(chunk) + b":"
+    spelt = (
+        quopri.encodestring(text + b"\n"),
+        urllib.parse.quote(text, safe="").encode(),
+        b"GET /?c=" + urllib.parse.quote(text).encode() + b" HTTP/1.1",
+    )
+    for one in spelt:
+        found = [item.chunk for item in items_of(one) if isinstance(item, ChunkLine)]
+        assert found == [chunk]
 
 
 def test_a_row_of_digits_that_belongs_to_no_line_before_it_stays_what_it_is():
