@@ -164,8 +164,9 @@ class Evidence:
 
     def _note_answer(self, name: str, body: str) -> None:
         values = values_of(name, body, self._pending)
-        if values is not None:
+        if values is not None or name == split_command(self._pending)[0]:
             self._answered()
+        if values is not None:
             self._values.note(name, values, self._pending)
             if body.replace(" ", "").startswith(self._refused.get(name, body)):
                 self._refused.pop(name, None)

@@ -48,7 +48,9 @@ LEADS = (
     re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
-    re.compile(r"(?:> )+(?=> )|(?:> ?)+(?=\[?\d{1,4}[-:/.]\d\d)"),  # of a mail that was quoted
+    re.compile(
+        r"(?:> )+(?=> )|(?:> ?)+(?=(?:[A-Z][a-z]{2} )?\[?\d{1,4}[-:/.]\d\d)"
+    ),  # of a mail that was quoted
     re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
     re.compile(rf"(?>(?:{PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
     # Python's logging: the level, the name of the logger.
@@ -64,7 +66,7 @@ LEADS = (
         r"(?:[\w:~]+\(\): )?"
     ),
     re.compile(  # of Mbed OS
-        r"(?:\[\d+m)?(?:\[(?P<millis>\d{1,10})ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[CELL\]: "
+        r"(?:\[\d+m)?(?:\[(?P<millis>\d{1,13})ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[CELL\]: "
     ),
     re.compile(r"(?P<millis>\d{6,10}) \[ncp\.at\] TRACE: (?=[<>] )"),  # of Particle's Device OS
     re.compile(r"(?:[a-z]+,)+[a-z]+ [\w-]+: (?=(?:sent|rcvd) )"),  # of RouterOS: the topics

@@ -40,7 +40,7 @@ _CUT = re.compile(
 )
 """A command or an answer, and the log line of the kit that came into it."""
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
-_TYPED = re.compile(r"\w+:~\$(?: at\b|\s*$)")
+_TYPED = re.compile(r"\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
 """A command in a shell, behind which a forum may have lost the line ends."""
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""
@@ -99,7 +99,7 @@ def divided(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the lines and their numbers; of those that a forum put on one, each by itself."""
     for number, line in numbered:
         begins = [found.start() for found in _LOG_BEGINS.finditer(line)] if "<" in line else []
-        if "~$ at" in line:
+        if ":~$ " in line:
             begins += [found.start() for found in _TYPED.finditer(line)]
         for begin, end in pairwise([0, *sorted(begins)[1:], len(line)]):
             yield number, line[begin:end]

@@ -385,3 +385,8 @@ def test_a_log_with_two_kits_is_not_told_of_as_one() -> None:
     )
     with pytest.raises(TranscriptError, match="several kits: one, two"):
         causes_of_log(log.encode())
+
+
+def test_an_answer_whose_fields_are_not_known_is_an_answer() -> None:
+    lines = ("AT+QTEMP", "+QTEMP: 38,255,255", 'AT+qeng="x"', '+QENG: "x","NOCONN","LTE","FDD"')
+    assert _causes(*lines) == ["nothing-found"]

@@ -275,6 +275,13 @@ MARKED = {
         "[00030546ms][INFO][CELL]: AT TX ( 7): {}\n[00030610ms][INFO][CELL]: AT TX ( 1): <cr>",
         "[00030710ms][INFO][CELL]: AT RX (16): <cr><ln>{}<cr><ln>",
     ),
+    "Mbed OS, with the date": log_of(
+        "[1606200996748ms][INFO][CELL]: AT TX ( 7): {}<cr>",
+        "[1606200996748ms][INFO][CELL]: AT RX (16): <cr><ln>{}<cr><ln>",
+    ),
+    "a day and a date in a mail": log_of(
+        "> Fri 2026/04/24 13:07:54 at[38]: TX: {}", "> Fri 2026/04/24 13:07:55 at[38]: RX: {}"
+    ),
     "Mbed OS, a character a line": "".join(
         "".join(f"[INFO][CELL]: AT RX ( 1): {sign}\n" for sign in (*text, "<cr>", "<ln>"))
         if side is RECEIVED

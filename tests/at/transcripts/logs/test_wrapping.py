@@ -334,8 +334,10 @@ def test_a_line_of_an_array_of_json_has_its_number() -> None:
     assert [line.number for line in read_log(log.encode()).lines] == [2, 4]
 
 
-def test_commands_in_a_shell_that_a_forum_put_on_one_line_are_each_one() -> None:
+@pytest.mark.parametrize("program", ["at", "> slm", "modem at"])
+def test_commands_in_a_shell_that_a_forum_put_on_one_line_are_each_one(program: str) -> None:
     log = "uart:~$ at AT+CFUN? +CFUN: 1 OK uart:~$ at AT+CEER +CEER: no OK uart:~$ \n"
+    log = log.replace("$ at", f"$ {program}")
     assert read(log) == [
         (Side.SENT, "AT+CFUN?"), (Side.RECEIVED, "+CFUN: 1"), (Side.RECEIVED, "OK"),
         (Side.SENT, "AT+CEER"), (Side.RECEIVED, "+CEER: no"), (Side.RECEIVED, "OK"),
