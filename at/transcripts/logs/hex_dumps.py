@@ -45,6 +45,8 @@ _ROW = re.compile(
     r"|(?:(?:.*[\s:])?\s{2})?(?P<bytes>(?:[0-9a-f]{2}(?: {1,2}|(?=\|))){1,16})(?: *\|| {2,}\S).*",
     re.IGNORECASE,
 )
+_MAY_BE_ROW = re.compile(r"[0-9A-F]{2}(?:.?\|| |$)", re.IGNORECASE)
+"""What each row has, and few lines of a log have."""
 _SIGNED_BYTE = re.compile(r"([0-9A-F]{2})(?:.\||.$|$)", re.IGNORECASE)
 
 
@@ -57,8 +59,10 @@ def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, st
     begin = 0
     dumped = bytearray()
     for number, line in numbered:
-        own = next(filter(None, (row.fullmatch(line) for row in _ROWS_OF_THE_HOST)), None)
-        row = own or _ROW.fullmatch(line)
+        own = row = None
+        if _MAY_BE_ROW.search(line):
+            own = next(filter(None, (row.fullmatch(line) for row in _ROWS_OF_THE_HOST)), None)
+            row = own or _ROW.fullmatch(line)
         own = own or (_LABELLED_ROW.match(line) if row else None)
         goes_on = own is None or (
             label and own["out"] == label["out"] and not dumped.endswith((b"\r", b"\n"))

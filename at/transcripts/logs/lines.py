@@ -70,7 +70,9 @@ def without_leads(line: str, number: int) -> Head:
         kit = kit or match.groupdict().get("kit", "")
     if kit_log and at_s is None and kit_log[1] and (clock := CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
-    text = PLACE.sub("", text.strip())
+    text = text.strip()
+    if text.endswith(")"):
+        text = PLACE.sub("", text)
     is_log = bool(log or KIT_LOG.match(text))
     return Head(text, log, is_log, at_s, raw, number, kit)
 

@@ -10,9 +10,14 @@ _SEQUENCE = re.compile(
     r"|\[(?P<lost>\d{1,3})D\[J|(?:^|(?<=J))\[J{1,2}(?=\W)|(?P<back>\x08)"
 )
 
+_MAY_BE = re.compile(r"\[[0-9;?]*[A-Za-z]|\x08")
+"""What each of those has, and few lines have."""
+
 
 def shown(line: str) -> str:
     """Return a line as it stood on the screen in the end."""
+    if not _MAY_BE.search(line):
+        return line
     found = [*_SEQUENCE.finditer(line)]
     if not found:
         return line

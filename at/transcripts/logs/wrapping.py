@@ -178,7 +178,8 @@ def _without_html(line: str) -> str:
 
 def straight(line: str) -> str:
     """Return a line with straight quotes; in a credential, curly ones are its own defect."""
-    return line if "CMNG" in line or "-----" in line else line.translate(STRAIGHT)
+    is_straight = line.isascii() or "CMNG" in line or "-----" in line
+    return line if is_straight else line.translate(STRAIGHT)
 
 
 def _with_commas(line: str) -> str:
