@@ -6,7 +6,7 @@ permission: a board that is right is left alone with it as well.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -77,7 +77,8 @@ KEY_CONSENTS: Mapping[tuple[HeldKey, KnownKeys], frozenset[Consent]] = {
     (HeldKey.BEGUN, KnownKeys.BOTH): _SECOND_TAG,
 }
 """The consents for the key itself. A key that is still to be registered needs SECOND_TAG as well
-where the board has one in another tag, and a device id of another board always needs TAKE_OVER."""
+where the board has one in another tag, or may have: one that the ledger does not know, while no
+proof is asked for. A device id of another board always needs TAKE_OVER."""
 
 
 class OtherKey(Struct, frozen=True):
@@ -113,7 +114,8 @@ class KeyQuestion(Struct, frozen=True):
     ended, "" if it did not. `other_keys` are the live keys of other tags, `retired` says why the
     key that the modem holds is none any more, "" if it never was the ledger's. `id_holders` are
     sentences about the boards that have the device id. `other_imei` is that of the board that the
-    ledger knows by this UUID, "" where this one has it.
+    ledger knows by this UUID, "" where this one has it. `unknown_tags` are the other tags with a
+    private key that the ledger does not know.
     """
 
     goal: Goal
@@ -126,11 +128,12 @@ class KeyQuestion(Struct, frozen=True):
     retired: str = ""
     id_holders: Sequence[str] = ()
     other_imei: str = ""
+    unknown_tags: Sequence[int] = ()
 
     def needed(self, *, registers: bool) -> frozenset[Consent]:
         """Return the consents that the key needs; `registers` if the service is to get it."""
         needed = KEY_CONSENTS[self.held, self.known]
-        if registers and any(one.same_device for one in self.other_keys):
+        if registers and (self._unasked or any(one.same_device for one in self.other_keys)):
             needed |= _SECOND_TAG
         if self.id_holders:
             needed |= {Consent.TAKE_OVER}
@@ -186,20 +189,37 @@ class KeyQuestion(Struct, frozen=True):
                 "the first one is locked out by a new one"
             )
         if consent is Consent.SECOND_TAG:
-            keys = ", ".join(map(str, self.other_keys))
-            if not any(one.same_device for one in self.other_keys):
-                return (
-                    f"the board has a key in {keys} already, which is not that of device "
-                    f"{self.device_id}: it stays what it is, beside a key of tag {tag}"
-                )
-            return (
-                f"the key of this board is in {keys}. The service keeps one key for each device: "
-                f"with a key of tag {tag} the tokens of the first one are refused (401)"
-            )
+            return "; ".join(self._second_tag())
         return (
             f"device id {self.device_id} is that of {' and '.join(self.id_holders)}. The service "
             "keeps one key for each device: the other board is locked out by this one"
         )
+
+    def _second_tag(self) -> Iterator[str]:
+        """Yield why a key of this tag ends the life of one in another, or may."""
+        tag, keys = self.goal.security_tag, ", ".join(map(str, self.other_keys))
+        if any(one.same_device for one in self.other_keys):
+            yield (
+                f"the key of this board is in {keys}. The service keeps one key for each device: "
+                f"with a key of tag {tag} the tokens of the first one are refused (401)"
+            )
+        elif self.other_keys:
+            yield (
+                f"the board has a key in {keys} already, which is not that of device "
+                f"{self.device_id}: it stays what it is, beside a key of tag {tag}"
+            )
+        if self._unasked:
+            tags = " and ".join(map(str, self.unknown_tags))
+            yield (
+                f"tag {tags} holds a private key that this ledger does not know, and with no proof "
+                "the service is not asked whether it has that one. It keeps one key for each "
+                f"device: with a key of tag {tag} the tokens of that one are refused (401)"
+            )
+
+    @property
+    def _unasked(self) -> bool:
+        """Whether a key that the ledger does not know may be the service's, which is not asked."""
+        return bool(self.unknown_tags) and self.goal.gives_key and not self.goal.prove
 
     def record(self, needed: frozenset[Consent]) -> str:
         """Return what was allowed and why, for the record; "" where nothing had to be."""
@@ -236,6 +256,8 @@ class KeyQuestion(Struct, frozen=True):
         held = [one.security_tag for one in self.other_keys if one.held]
         if Consent.SECOND_TAG in missing and held:
             hint += f"; `--security-tag {held[0]}` goes on with the key that the board has"
+        if Consent.SECOND_TAG in missing and self._unasked:
+            hint += "; without --no-proof the service is asked"
         if Consent.REKEY in missing and self.other_imei:
             hint = f"keep this board apart; {hint}, and the other one is locked out"
         if rsa:

@@ -19,6 +19,7 @@ from agent.provisioning.planning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
+from agent.provisioning.planning.other_keys import tags_to_ask, unknown_tags
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -27,11 +28,12 @@ OFFLINE_MODE = FunctionalMode.FLIGHT
 
 
 class ProvisioningStep(Enum):
-    """The steps, in the order in which they are done; a module's clock is set before REGISTER."""
+    """The steps, in the order in which they are done; CLOCK comes before what needs the time."""
 
     GATE = "gate"
     IDENTITY = "identity"
     LIMITS = "limits"
+    OTHER_KEYS = "other-keys"
     CLAIM = "claim"
     OFFLINE = "offline"
     CLEAR = "clear"
@@ -91,8 +93,9 @@ class ProvisioningPlan(Struct, frozen=True):
     `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
     step that it belongs to. `consent` says what the operator has allowed by an option and why that
     was needed. `limits` are those that are judged. `delete` are the credentials, by tag and type,
-    that CLEAR deletes. `restore_mode` is the functional mode to put back, None where it is not
-    changed.
+    that CLEAR deletes. `ask_tags` are the tags whose keys the service may have, for all that the
+    ledger knows: it is asked before it is given another. `restore_mode` is the functional mode to
+    put back, None where it is not changed.
     """
 
     steps: tuple[PlannedStep, ...] = ()
@@ -103,6 +106,7 @@ class ProvisioningPlan(Struct, frozen=True):
     consent: str = ""
     limits: tuple[Limit, ...] = ()
     delete: tuple[tuple[int, int], ...] = ()
+    ask_tags: tuple[int, ...] = ()
     restore_mode: int | None = None
 
     @property
@@ -122,6 +126,9 @@ class ProvisioningPlan(Struct, frozen=True):
         """Return the plan with another text for a step."""
         steps = (replace(one, words=words) if one.step is step else one for one in self.steps)
         return replace(self, steps=tuple(steps))
+
+
+_CLOCK = PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
 
 
 class _Draft(Struct):
@@ -160,18 +167,23 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     changes_mode = bool(draft.steps) and (goal.takes_commands or board.mode in LTE_MODES)
     restore = board.mode if changes_mode and left is None else left
     limits = goal.limits if draft.steps or draft.delete or registers else ()
+    ask_tags = tags_to_ask(board, goal, history.other_keys)
     if left is not None:
         # That run judged the others before it turned the radio off.
         limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
     steps = [
-        *_steps_before(board, goal, draft, limits, registers=registers),
+        *_steps_before(board, goal, draft, limits, ask_tags, registers=registers),
         *draft.steps,
         *_steps_after(
             board,
             goal,
+            ask_tags,
             registers=registers,
-            # A kit that is given commands has the time by then: it needs one for them, too.
-            has_time=board.has_time or (goal.takes_commands and bool(draft.steps)),
+            # A kit that is given commands has the time by then: it needs one for them, too, and
+            # to ask for other keys.
+            has_time=board.has_time
+            or (registers and bool(ask_tags))
+            or (goal.takes_commands and bool(draft.steps)),
         ),
     ]
     if restore is not None:
@@ -182,6 +194,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         tuple(steps),
         consent=question.record(needed),
         delete=tuple(draft.delete),
+        ask_tags=ask_tags,
         restore_mode=restore,
         limits=limits,
     )
@@ -212,7 +225,13 @@ def left_by_run(mode: int, goal: Goal) -> bool:
 
 
 def _steps_before(
-    board: BoardState, goal: Goal, draft: _Draft, limits: Sequence[Limit], *, registers: bool
+    board: BoardState,
+    goal: Goal,
+    draft: _Draft,
+    limits: Sequence[Limit],
+    ask_tags: Sequence[int],
+    *,
+    registers: bool,
 ) -> Iterator[PlannedStep]:
     """Yield what comes before the first new credential."""
     yield PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls")
@@ -220,6 +239,11 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
+    if ask_tags and registers:
+        if goal.set_clock and not board.has_time:
+            yield _CLOCK
+        words = f"ask whether the service has {_key_of(ask_tags)}: only --second-tag ends that one"
+        yield PlannedStep(ProvisioningStep.OTHER_KEYS, words)
     if goal.takes_commands and (draft.steps or registers):
         words = "claimed for the team with its attestation token"
         yield PlannedStep(ProvisioningStep.CLAIM, words)
@@ -237,14 +261,18 @@ def _steps_before(
         yield PlannedStep(ProvisioningStep.ONLINE, words)
 
 
+def _key_of(tags: Sequence[int]) -> str:
+    return f"the key of tag {' or '.join(map(str, tags))}"
+
+
 def _steps_after(
-    board: BoardState, goal: Goal, *, registers: bool, has_time: bool
+    board: BoardState, goal: Goal, ask_tags: Sequence[int], *, registers: bool, has_time: bool
 ) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
     if board.module_key:
         # For the proof, too: a device that the service has lost is onboarded again.
         if (registers or goal.prove) and goal.set_clock and not has_time:
-            yield PlannedStep(ProvisioningStep.CLOCK, "set the module's clock from this host's")
+            yield _CLOCK
         if registers:
             words = "onboarded by a registration token that the module signs"
             yield PlannedStep(ProvisioningStep.REGISTER, words)
@@ -263,8 +291,11 @@ def _steps_after(
         yield PlannedStep(ProvisioningStep.REGISTER, words)
     if goal.prove:
         if goal.set_clock and not has_time:
-            yield PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
-        yield PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
+            yield _CLOCK
+        words = "the cloud accepts a JWT that the board signed"
+        if ask_tags and not registers:
+            words += f"; else ask whether it has {_key_of(ask_tags)}, before it is given this one"
+        yield PlannedStep(ProvisioningStep.PROOF, words)
 
 
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
@@ -309,6 +340,7 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         retired=history.retired.get(digest, ""),
         id_holders=history.id_holders,
         other_imei=history.imei if history.imei != board.imei else "",
+        unknown_tags=unknown_tags(board, goal, history.other_keys, history.retired),
     )
 
 

@@ -189,9 +189,9 @@ class BoardLedger:
         await self._kept()
 
     def consent(self, what: str) -> None:
-        """Record what was allowed by name for this run: it is there before the next step begins."""
-        self._consent = what
-        self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, what))
+        """Record what else was allowed by name: it is there before the next step begins."""
+        told = self._consent = "; ".join(filter(None, [self._consent, what]))
+        self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, told))
 
     async def conclude(self, end: Outcome, ended_at: datetime, timings: str = "") -> None:
         """Record how the run ended, once, and release the board where it was claimed.

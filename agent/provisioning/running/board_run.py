@@ -56,7 +56,10 @@ if TYPE_CHECKING:
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
-_WAIT_FOR_SERVICE = {ProvisioningStep.CLAIM, ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+_WAIT_FOR_SERVICE = {
+    *(ProvisioningStep.OTHER_KEYS, ProvisioningStep.CLAIM),
+    *(ProvisioningStep.REGISTER, ProvisioningStep.PROOF),
+}
 _BY_COMMANDS = {
     *(ProvisioningStep.ONLINE, ProvisioningStep.CA_CHAIN, ProvisioningStep.KEY),
     *(ProvisioningStep.WRITE, ProvisioningStep.VERIFY),
@@ -183,7 +186,10 @@ class BoardRun:
         if self.station.registrar is not None:
             parts = self.port, self.ledger, goal, self.station.registrar, history.alone
             key = board.module_key
-            service = ModuleSteps(*parts, key) if key else ServiceSteps(*parts)
+            service = (
+                ModuleSteps(*parts, public_key=key) if key else ServiceSteps(*parts, plan.ask_tags)
+            )
+            actions[ProvisioningStep.OTHER_KEYS] = service.ask_other_keys
             actions[ProvisioningStep.CLAIM] = service.claim
             actions[ProvisioningStep.REGISTER] = service.register
             actions[ProvisioningStep.PROOF] = service.prove

@@ -11,6 +11,7 @@ from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation, BoardSwapped
 from agent.provisioning.ledger import BoardBusy, LabelTaken
+from agent.provisioning.planning.other_keys import OtherKeyAtWork
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.roll_call import DuplicateIdentity
 from at.protocol.errors import AtError, PortBusy
@@ -22,6 +23,7 @@ _OUTCOMES = {
     UntrustedSignature: "refused",
     DuplicateIdentity: "refused",
     LabelTaken: "refused",
+    OtherKeyAtWork: "refused",
 }
 _log = logging.getLogger(__name__)
 

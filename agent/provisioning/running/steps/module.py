@@ -10,7 +10,7 @@ from agent.provisioning.running.run_state import RunState
 from agent.provisioning.running.steps.service import ServiceSteps
 
 
-class ModuleSteps(ServiceSteps, frozen=True):
+class ModuleSteps(ServiceSteps, frozen=True, kw_only=True):
     """The steps of ServiceSteps for a module with the key `public_key`, PEM."""
 
     public_key: str

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent.errors import ServiceRefusal, Unauthorized
+from agent.auth.token_lifetime import LIFE_S
+from agent.errors import RefusedByRule, ServiceRefusal, Unauthorized
 from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.planning.consent import Consent
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.other_keys import OtherKeyAtWork
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
+from agent.provisioning.running.host_clock import AGREES_S
 from agent.provisioning.running.run_state import RunState
+from at.commands.jwt import NO_TIME
+from at.protocol.errors import CommandRejected
+from at.tokens.jwt import WrongAlgorithm
 
 if TYPE_CHECKING:
     from agent.provisioning.running.board_ledger import BoardLedger
@@ -32,13 +40,27 @@ _ANOTHER = (
     "the service may have another of the board's keys: `--second-tag` registers that of tag {}, "
     "and ends the life of the other"
 )
+_AT_WORK = (
+    "the service has the key of tag {other}, of which this ledger does not say so: a run with "
+    "another one gave it. The service keeps one key for each device: with a key of tag {tag} the "
+    "tokens of that one are refused (401)"
+)
+_KEEPS = (
+    "`--second-tag` allows it; if this ledger is a copy of an older one, go on with the one that "
+    "has that key"
+)
+_NO_ANSWER = (
+    "the modem's clock differs from the service's: a token that the service refuses does not tell "
+    "whether it has the key of tag {tag}"
+)
 
 
 class ServiceSteps(Struct, frozen=True):
     """The steps that call the service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
-    key ends no other.
+    key ends no other. `ask_tags` are the tags of the modem's other keys of which the service may
+    have one all the same.
     """
 
     port: ModemBoard
@@ -46,6 +68,44 @@ class ServiceSteps(Struct, frozen=True):
     goal: Goal
     registrar: Registrar
     alone: bool
+    ask_tags: tuple[int, ...] = ()
+
+    async def ask_other_keys(self) -> None:
+        """Ask the service for the keys of other tags, one of which may be that of the device.
+
+        Raises OtherKeyAtWork for one that may not be replaced, RefusedByRule where the modem's
+        clock is too wrong for an answer.
+        """
+        at_work = [tag for tag in self.ask_tags if await self._accepts(tag)]
+        if not at_work:
+            self.ledger.finish(ProvisioningStep.OTHER_KEYS, "the service has none of them")
+            return
+        reason = _AT_WORK.format(other=at_work[0], tag=self.goal.security_tag)
+        if not self.goal.second_tag:
+            raise OtherKeyAtWork(reason, hint=_KEEPS)
+        self.ledger.consent(f"{Consent.SECOND_TAG.value}: {reason}")
+        self.ledger.finish(ProvisioningStep.OTHER_KEYS, f"the service has that of tag {at_work[0]}")
+
+    async def _accepts(self, tag: int) -> bool:
+        """Whether the service accepts a token for this device that the key of a tag signed."""
+        registrar, device_id = self.registrar, self.ledger.record.device_id
+
+        async def ask(subject: str, life_s: int) -> Jwt:
+            return await uninterrupted(self.port.token(subject, life_s, tag))
+
+        try:
+            signed = await ask(device_id, LIFE_S)
+        except (CommandRejected, WrongAlgorithm):
+            return False  # a key that signs nothing which the service takes, such as an RSA key
+        try:
+            await registrar.prove(device_id, ask, self.port.require_firmware)
+        except Unauthorized:
+            at = datetime.fromtimestamp(int(str(signed.claims["iat"])), UTC)
+            ahead_s = await registrar.host_clock_ahead_s(lambda: at)
+            if ahead_s is not None and not -LIFE_S < ahead_s <= AGREES_S:
+                raise RefusedByRule(_NO_ANSWER.format(tag=tag), hint=NO_TIME) from None
+            return False
+        return True
 
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
@@ -130,6 +190,9 @@ class ServiceSteps(Struct, frozen=True):
                 if not self.alone and not self.goal.second_tag:
                     error.hint = _ANOTHER.format(self.goal.security_tag)
                     raise
-                # The service has lost the key of an earlier run: the same one is registered again.
+                # The service has lost the key of an earlier run: the same one is registered again,
+                # unless it was given another since by a run with another ledger.
+                if self.ask_tags:
+                    await self.ask_other_keys()
                 await self.register()
         self.ledger.finish(ProvisioningStep.PROOF, proof)

@@ -1,0 +1,148 @@
+"""A key that only another ledger knows dies in no silence: the service says whether it has it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.running.batch import plan_boards
+from agent.provisioning.running.outcome import Outcome
+from agent.standin.principal import DEVICE_KEYS
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.virtual_tray import GOAL, Tray, provision, station_of
+
+OTHER_TAG = 101
+OTHER = replace(GOAL, security_tag=OTHER_TAG, second_tag=True)
+BROKERS = replace(OTHER, registration=RegistrationMethod.NONE, prove=False)
+
+
+async def run(standin: StandIn, folder: Path, tray: Tray, goal: Goal = GOAL) -> Outcome:
+    folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - nothing else runs
+    async with station_of(standin, folder, goal) as station:
+        [outcome] = await provision(station, tray, 1)
+    return outcome
+
+
+def service_keys(standin: StandIn) -> dict[str, str]:
+    rows = standin.cloud.table(DEVICE_KEYS).items()
+    return {row.device_id: row.public for _, row in rows}
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_copy_of_the_ledger_does_not_take_the_key_of_another_tag_for_lost(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray, copy = Tray(tmp_path), tmp_path / "copy"
+    await run(standin, tmp_path, tray)
+    copy.mkdir()
+    shutil.copy(tmp_path / "ledger.sqlite", copy)
+    await run(standin, tmp_path, tray, OTHER)
+    before = service_keys(standin)
+    refused = await run(standin, copy, tray)
+    assert (refused.outcome, refused.exit, refused.step) == ("refused", 4, "proof")
+    assert refused.reason_code == "second-tag"
+    assert f"the service has the key of tag {OTHER_TAG}" in refused.reason
+    assert refused.hint.startswith("`--second-tag` allows it; if this ledger is a copy")
+    assert service_keys(standin) == before
+    told = await run(standin, copy, tray, replace(GOAL, second_tag=True))
+    assert told.outcome == "done"
+    assert service_keys(standin) != before
+    async with station_of(standin, copy) as station:
+        runs = await station.ledger.call(lambda ledger: ledger.runs(told.uuid))
+    assert runs[-1].consent.startswith("--second-tag: the service has the key of tag")
+
+
+async def test_a_new_ledger_does_not_put_a_new_key_in_the_place_of_one_at_work(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "first", tray, OTHER)
+    before = service_keys(standin)
+    refused = await run(standin, tmp_path / "new", tray)
+    assert (refused.outcome, refused.step, refused.writes) == ("refused", "other-keys", 0)
+    assert service_keys(standin) == before
+    assert (await run(standin, tmp_path / "new", tray, replace(GOAL, second_tag=True))).ok
+
+
+async def test_a_key_that_is_not_the_services_is_in_nobodys_way(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "broker", tray, BROKERS)
+    first = await run(standin, tmp_path, tray)
+    again = await run(standin, tmp_path, tray)
+    assert (first.outcome, again.outcome) == ("done", "unchanged")
+    table = standin.cloud.table(DEVICE_KEYS)
+    [(name, _)] = table.items()
+    table.delete(name)
+    assert (await run(standin, tmp_path, tray)).outcome == "done"
+
+
+async def test_with_no_proof_a_key_that_the_ledger_does_not_know_needs_a_word(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray, unproven = Tray(tmp_path), replace(GOAL, prove=False)
+    await run(standin, tmp_path / "broker", tray, BROKERS)
+    refused = await run(standin, tmp_path, tray, unproven)
+    assert (refused.outcome, refused.reason_code, refused.writes) == ("refused", "second-tag", 0)
+    assert f"tag {OTHER_TAG} holds a private key that this ledger does not know" in refused.reason
+    assert refused.hint == "`--second-tag` allows it; without --no-proof the service is asked"
+    assert (await run(standin, tmp_path, tray, replace(unproven, second_tag=True))).ok
+    # This one gives the service no key.
+    none = replace(unproven, registration=RegistrationMethod.NONE, security_tag=55)
+    assert (await run(standin, tmp_path / "none", tray, none)).ok
+
+
+class Ahead(Tray):
+    """A tray whose modems are a day ahead."""
+
+    @asynccontextmanager
+    async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with super().open(location) as board:
+            await board.set_clock(datetime.now(UTC) + timedelta(days=1))
+            yield board
+
+
+async def test_a_token_refused_for_its_time_tells_nothing_of_its_key(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Ahead(tmp_path)
+    await run(standin, tmp_path / "first", Tray(tmp_path), OTHER)
+    before = service_keys(standin)
+    refused = await run(standin, tmp_path / "new", tray, replace(GOAL, set_clock=False))
+    assert (refused.exit, refused.step) == (4, "other-keys")
+    assert "the modem's clock differs from the service's" in refused.reason
+    assert "AT+CCLK=" in refused.hint
+    assert service_keys(standin) == before
+
+
+async def test_the_plan_tells_for_which_keys_the_service_is_asked(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "broker", tray, BROKERS)
+
+    async def planned() -> dict[str, str]:
+        async with station_of(standin, tmp_path) as station:
+            [one] = await plan_boards(
+                tray.locations(1), GOAL, station.ledger, tray.open, station.now()
+            )
+        return {step.step.value: step.words for step in one.plan.steps}
+
+    first = await planned()
+    assert list(first)[:4] == ["gate", "identity", "clock", "other-keys"]
+    assert f"the key of tag {OTHER_TAG}" in first["other-keys"]
+    assert list(first).count("clock") == 1
+    await run(standin, tmp_path, tray)
+    then = await planned()
+    assert "other-keys" not in then
+    assert f"the key of tag {OTHER_TAG}" in then["proof"]
