@@ -29,6 +29,8 @@ from agent.files.trusted_places import (
 
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""
+_NO_FILE = frozenset({errno.ENOENT, errno.EISDIR, errno.ENOTDIR})
+_OF_A_PATH = _NO_FILE | {errno.EACCES, errno.EPERM, errno.ELOOP}
 _ANOTHER = "name a folder that can be written"
 
 
@@ -79,6 +81,22 @@ def disk_hint(error: BaseException | None, folder: Path | None = None) -> str:
     if error.errno == errno.EROFS and (folder or error.filename):
         return _read_only_hint(folder or Path(os.fsdecode(error.filename)))
     return ""
+
+
+def path_hint(error: OSError) -> str:
+    """Return a command that shows why a path was not opened; "" where the path is not why."""
+    if error.filename is None or error.errno not in _OF_A_PATH:
+        return ""
+    path = Path(os.fsdecode(error.filename))
+    if error.errno in _NO_FILE:
+        folder = next((each for each in (path, *path.parents) if each.is_dir()), path.parent)
+        return f"`ls {shlex.quote(str(folder))}` shows what is there"
+    shows = "whose it is and what this user may do there"
+    if error.errno == errno.ELOOP:
+        shows = "the link: it leads back to itself"
+    else:  # of what is in a folder that this user may not enter, `ls` shows nothing
+        path = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    return f"`ls -ld {shlex.quote(str(path))}` shows {shows}"
 
 
 def _read_only_hint(path: Path) -> str:

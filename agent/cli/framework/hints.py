@@ -12,7 +12,6 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from pathlib import Path
 
 import click
 
@@ -22,8 +21,6 @@ _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
 )
 _OPTION = re.compile(r"`(--[^`]+)`")
-_NO_FILE = frozenset({errno.ENOENT, errno.EISDIR, errno.ENOTDIR})
-_OF_A_PATH = _NO_FILE | {errno.EACCES, errno.EPERM, errno.ELOOP}
 _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 NEAR = 0.7
 """How like each other two words are where one is a mistype of the other, as difflib counts."""
@@ -266,7 +263,7 @@ def _meant(right: str, message: str) -> str:
 def usual_hint(error: Exception) -> str:
     """Return the hint for an error that brings none of its own, "" where nothing helps."""
     from agent.errors import AgentError
-    from agent.files.private_files import disk_hint
+    from agent.files.private_files import disk_hint, path_hint
     from agent.retry import asked_wait
     from at.protocol.errors import LinkLost
 
@@ -279,20 +276,7 @@ def usual_hint(error: Exception) -> str:
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError):
         return ""
-    if hint := disk_hint(cause):
-        return hint
-    if cause.filename is None or cause.errno not in _OF_A_PATH:
-        return ""
-    path = Path(os.fsdecode(cause.filename))
-    if cause.errno in _NO_FILE:
-        folder = next((each for each in (path, *path.parents) if each.is_dir()), path.parent)
-        return f"`ls {shlex.quote(str(folder))}` shows what is there"
-    shows = "whose it is and what this user may do there"
-    if cause.errno == errno.ELOOP:
-        shows = "the link: it leads back to itself"
-    else:  # of what is in a folder that this user may not enter, `ls` shows nothing
-        path = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-    return f"`ls -ld {shlex.quote(str(path))}` shows {shows}"
+    return disk_hint(cause) or path_hint(cause)
 
 
 def hold_hint() -> str:
