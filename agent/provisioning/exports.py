@@ -103,7 +103,8 @@ class Labels:
             self._written = self._file.read_text("utf-8-sig", "replace") if there else ""
         except OSError as error:
             raise UsageError(f"the labels' folder {folder}: {error.strerror}") from error
-        if self._written and not self._written.startswith(LABEL_HEADING):
+        first = self._written.partition("\n")[0]
+        if self._written and _cells(first) != _cells(LABEL_HEADING):
             raise UsageError(
                 f"{self._file} has no heading, or other columns: an older version, or a "
                 "spreadsheet, wrote it",

@@ -88,8 +88,9 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
         (b"{heading}a,b,c,,", b"\n{line}"),
         (b'{heading}"nrf-350457791234567","350457791234567","A1","",""\r\n', b""),
         (b'{heading}a,"b,c,,\n{line}', b""),
+        (b'"device_id","imei","slot","usb_place","label"\r\n', b"{line}"),
     ],
-    ids=["byte order mark", "Windows-1252", "cut off", "quoted", "unpaired quote"],
+    ids=["byte order mark", "Windows-1252", "cut off", "quoted", "unpaired quote", "all quoted"],
 )
 def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
     tmp_path: Path, former: bytes, gets: bytes
