@@ -6,7 +6,7 @@ from typing import TypeGuard, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from agent.config.nearest import nearest
+from agent.config.nearest import nearest, nearest_key
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import HostSettings, KitSettings, Profile, Section
 from agent.config.secrets import advice_if_secret
@@ -91,8 +91,18 @@ def key_type(key: str) -> object:
     """Return the type of a dotted key. Raises ConfigError with the nearest name."""
     *_, (_, kind) = _way_to(key)
     if kind is None or _is_section(kind):
-        raise ConfigError(f"there is no key {key!r}", hint=nearest(key, all_keys(Profile)))
+        raise ConfigError(f"there is no key {key!r}", hint=_meant(key))
     return kind
+
+
+def _meant(key: str) -> str:
+    """Return a hint that names the nearest key: of a table of texts with the name in it."""
+    parts = key.split(".")
+    for at in range(1, len(parts)):
+        near = nearest_key(".".join(parts[:at]), all_keys(Profile))
+        if near and get_origin(key_type(near)) is dict:
+            return f"did you mean '{near}.{'.'.join(parts[at:])}'?"
+    return nearest(key, all_keys(Profile))
 
 
 def key_path(key: str) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import load
+from agent.config.parse import key_type
 from agent.errors import ConfigError
 
 MISTAKES = [
@@ -67,3 +68,18 @@ def test_the_older_name_of_a_setting_is_read_as_the_one_it_has_now(
 ) -> None:
     file.write_text(f"[profiles.x.fota]\n{text}")
     assert load("x").profile.fota.modem_source == source
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("provisioning.slot.1-1.4", "provisioning.slots.1-1.4"),
+        ("slots.1-1.4", "provisioning.slots.1-1.4"),
+        ("account.project_path.kits", "account.project_paths.kits"),
+        ("provisioning.slot", "provisioning.slots"),
+    ],
+)
+def test_a_mistake_in_the_name_of_a_table_is_told_with_the_name_in_it(key: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match="there is no key") as caught:
+        key_type(key)
+    assert caught.value.hint == f"did you mean {meant!r}?"
