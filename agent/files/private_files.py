@@ -275,10 +275,8 @@ def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
-        raise ConfigError(
-            f"{what}: cannot read {path} ({error.strerror})",
-            hint="correct its path, or let this user read it",
-        ) from error
+        reason = f"{what}: cannot read {path} ({error.strerror})"
+        raise ConfigError(reason, hint=path_hint(error)) from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)

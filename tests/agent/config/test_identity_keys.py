@@ -56,7 +56,7 @@ def test_a_folder_without_a_key_is_refused_as_is_one_that_is_not_there(tmp_path:
         load_identity_keys(str(tmp_path))
     with pytest.raises(ConfigError, match="cannot read") as missing:
         load_identity_keys(str(tmp_path / "none.pem"))
-    assert "correct its path" in missing.value.hint
+    assert missing.value.hint == f"`ls {tmp_path}` shows what is there"
 
 
 @pytest.mark.parametrize(

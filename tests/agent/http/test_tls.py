@@ -213,7 +213,7 @@ def test_a_ca_file_that_cannot_be_used_is_told_with_the_way_out(tmp_path: Path) 
     assert len(tls_context(f"{der}.pem").get_ca_certs()) == 1
     with pytest.raises(ConfigError, match=r"cannot read .*none\.pem \(No such file") as missing:
         tls_context(str(tmp_path / "none.pem"))
-    assert missing.value.hint == "correct its path, or let this user read it"
+    assert missing.value.hint == f"`ls {tmp_path}` shows what is there"
     with pytest.raises(ConfigError, match="is no plain file"):
         tls_context(str(tmp_path))
 
