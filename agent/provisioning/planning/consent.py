@@ -209,11 +209,11 @@ class KeyQuestion(Struct, frozen=True):
                 f"{self.device_id}: it stays what it is, beside a key of tag {tag}"
             )
         if self._unasked:
-            tags = " and ".join(map(str, self.unknown_tags))
+            tags = " or ".join(map(str, self.unknown_tags))
             yield (
-                f"tag {tags} holds a private key that this ledger does not know, and with no proof "
-                "the service is not asked whether it has that one. It keeps one key for each "
-                f"device: with a key of tag {tag} the tokens of that one are refused (401)"
+                f"this ledger does not know the private key of tag {tags}, and with no proof the "
+                "service is not asked whether it has that one. It keeps one key for each device: "
+                f"with a key of tag {tag} the tokens of that one are refused (401)"
             )
 
     @property

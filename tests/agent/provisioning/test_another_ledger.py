@@ -94,7 +94,7 @@ async def test_with_no_proof_a_key_that_the_ledger_does_not_know_needs_a_word(
     await run(standin, tmp_path / "broker", tray, BROKERS)
     refused = await run(standin, tmp_path, tray, unproven)
     assert (refused.outcome, refused.reason_code, refused.writes) == ("refused", "second-tag", 0)
-    assert f"tag {OTHER_TAG} holds a private key that this ledger does not know" in refused.reason
+    assert f"this ledger does not know the private key of tag {OTHER_TAG}" in refused.reason
     assert refused.hint == "`--second-tag` allows it; without --no-proof the service is asked"
     assert (await run(standin, tmp_path, tray, replace(unproven, second_tag=True))).ok
     # This one gives the service no key.

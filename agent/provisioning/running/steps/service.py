@@ -41,8 +41,8 @@ _ANOTHER = (
     "and ends the life of the other"
 )
 _AT_WORK = (
-    "the service has the key of tag {other}, of which this ledger does not say so: a run with "
-    "another one gave it. The service keeps one key for each device: with a key of tag {tag} the "
+    "the service has the key of tag {other}, which this ledger does not know: a run with another "
+    "one registered it. The service keeps one key for each device: with a key of tag {tag} the "
     "tokens of that one are refused (401)"
 )
 _KEEPS = (
