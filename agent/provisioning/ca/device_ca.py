@@ -166,7 +166,8 @@ def _require_valid(certificate: x509.Certificate, now: datetime) -> None:
     if now > end:
         raise UsageError(
             f"the CA's certificate expired on {end:%Y-%m-%d}: what it signs is worth nothing",
-            hint="renew it; or this host's clock is wrong: compare it with `date -u`",
+            hint="`cellagent provision ca create FOLDER` makes another; or this host's clock is "
+            "wrong: compare it with `date -u`",
         )
     if now < begin:
         raise UsageError(

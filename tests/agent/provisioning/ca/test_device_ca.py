@@ -183,7 +183,7 @@ def test_a_certificate_that_may_not_sign_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("begin", "end", "says", "hint"),
     [
-        (NOW - 9 * DAY, NOW - DAY, "expired on", "renew it"),
+        (NOW - 9 * DAY, NOW - DAY, "expired on", "`cellagent provision ca create FOLDER` makes"),
         (NOW + DAY, NOW + 9 * DAY, "this host's clock says", "timedatectl"),
     ],
     ids=["expired", "not yet"],
