@@ -267,6 +267,10 @@ def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
         way_out = f"another program keeps it locked: `{named}` names it; end it, or its change"
     elif _code(error) in _DAMAGED or str(error).startswith("no such "):  # a table, or its column
         way_out = _way_out_of_damage(path)
+    elif _code(error) == sqlite3.SQLITE_FULL and path is not None:
+        shows = shlex.join(["df", "-h", str(path.parent)])
+        way_out = f"free some space (`{shows}` shows how much is left), then run the same command "
+        way_out += "again: what was done so far is kept"
     return DatabaseFailed(str(error), busy=_is_busy(error), way_out=way_out)
 
 

@@ -20,6 +20,7 @@ import pytest
 from agent.files.private_files import FolderUnusable
 from agent.provisioning.ledger import Ledger, LedgerError, LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.ledger.sqlite import SqliteDatabase
 from tests.support.provisioning.ledgers import NOW, OTHER, UUID, boards_of, opened, run_of
 
 
@@ -297,3 +298,17 @@ def test_a_ledger_that_cannot_be_written_is_not_to_be_begun_anew_elsewhere(
     assert refused.value.hint is not None
     assert refused.value.hint.startswith(mends.replace("FOLDER", str(tmp_path)))
     assert "CELLAGENT_STATE_DIR" not in refused.value.hint
+
+
+def test_a_full_disk_is_told_with_the_command_that_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with closing(opened(str(path))) as ledger:
+        ledger.claim(run_of())
+        database = ledger._database
+        assert isinstance(database, SqliteDatabase)
+        # No more pages than there are: what SQLite says is what it says of a full disk.
+        database._connection.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(DatabaseFailed, match="disk is full") as full:
+            ledger.begin(UUID, "key", "10 " + "x" * 100_000)
+    assert f"`df -h {tmp_path}` shows how much is left" in (full.value.hint or "")
+    assert "what was done so far is kept" in (full.value.hint or "")
