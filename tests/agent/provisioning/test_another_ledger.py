@@ -16,7 +16,9 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.outcome import Outcome
+from agent.standin.faults import set_faults
 from agent.standin.principal import DEVICE_KEYS
+from at.tokens.jwt import Jwt, WrongAlgorithm
 from tests.support.cloud.standin import StandIn
 from tests.support.provisioning.virtual_tray import GOAL, Tray, provision, station_of
 
@@ -123,6 +125,41 @@ async def test_a_token_refused_for_its_time_tells_nothing_of_its_key(
     assert "the modem's clock differs from the service's" in refused.reason
     assert "AT+CCLK=" in refused.hint
     assert service_keys(standin) == before
+
+
+async def test_where_the_service_gives_no_answer_it_is_given_no_key(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "first", tray, OTHER)
+    before = service_keys(standin)
+    set_faults(standin.cloud, ["server-error=403*9@GET /v1/devices/*"])
+    failed = await run(standin, tmp_path / "new", tray)
+    assert (failed.outcome, failed.step, failed.writes) == ("failed", "other-keys", 0)
+    assert service_keys(standin) == before
+
+
+async def test_a_key_that_signs_no_token_of_the_service_is_none_of_it(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "broker", tray, BROKERS)
+
+    class SignsWithOneKey(Tray):
+        @asynccontextmanager
+        async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with super().open(location) as board:
+                sign = board.token
+
+                async def token(subject: str, life_s: int, tag: int) -> Jwt:
+                    if tag == OTHER_TAG:
+                        raise WrongAlgorithm("RS256")
+                    return await sign(subject, life_s, tag)
+
+                board.token = token  # type: ignore[method-assign]
+                yield board
+
+    assert (await run(standin, tmp_path, SignsWithOneKey(tmp_path))).outcome == "done"
 
 
 async def test_the_plan_tells_for_which_keys_the_service_is_asked(
