@@ -100,12 +100,19 @@ class ServiceSteps(Struct, frozen=True):
         try:
             await registrar.prove(device_id, ask, self.port.require_firmware)
         except Unauthorized:
-            at = datetime.fromtimestamp(int(str(signed.claims["iat"])), UTC)
-            ahead_s = await registrar.host_clock_ahead_s(lambda: at)
-            if ahead_s is not None and not -LIFE_S < ahead_s <= AGREES_S:
+            if await self._has_other_time(signed):
                 raise RefusedByRule(_NO_ANSWER.format(tag=tag), hint=NO_TIME) from None
             return False
         return True
+
+    async def _has_other_time(self, token: Jwt) -> bool:
+        """Whether a token is not yet, or no longer, valid by the service's clock."""
+        signed_at = token.claims.get("iat")
+        if not isinstance(signed_at, int):
+            return False
+        at = datetime.fromtimestamp(signed_at, UTC)
+        ahead_s = await self.registrar.host_clock_ahead_s(lambda: at)
+        return ahead_s is not None and not -LIFE_S < ahead_s <= AGREES_S
 
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
