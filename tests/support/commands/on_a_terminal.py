@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import signal
 import subprocess
 import sys
 import termios
@@ -40,7 +41,11 @@ def on_a_terminal(
 
 
 def take_terminal() -> None:
-    """Make its standard input the terminal of a new session: of a process before it begins."""
+    """Make its standard input the terminal of a new session: of a process before it begins.
+
+    That one ends with its terminal, also where the tests are run below nohup.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
