@@ -69,7 +69,7 @@ def test_the_tray_lies_as_the_profile_says_and_each_slot_has_shape_word_and_reas
     failed = view.parts["slot-1-2.2"]
     for words in ("B2", "FAIL", "#i-bad", "refused at gate · 4.2 s", "old firmware"):
         assert words in failed
-    assert "10 of 16" in view.parts["slot-1-3.2"]
+    assert "11 of 17" in view.parts["slot-1-3.2"]
     assert "EMPTY" in view.parts["slot-1-4.4"]
     hands = view.parts["hands"]
     assert hands.index("B2") < hands.index("C4") < hands.index("D1"), "failures first"
