@@ -44,7 +44,7 @@ _TYPED = re.compile(r"\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
 """A command in a shell, behind which a forum may have lost the line ends."""
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""
-STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '""""' + " ")
+STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '"""" ')
 """Forums make quotes curly, and blanks such that break no line."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 
