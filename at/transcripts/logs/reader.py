@@ -186,7 +186,7 @@ def _refuse_several(shape: Shape, heads: list[Head]) -> None:
     if len(kits) > 1:
         raise TranscriptError(
             f"the log holds the sessions of several kits: {', '.join(kits)}",
-            hint=f"give the lines of one, such as `grep -F {quote(kits[0])} LOG > ONE`",
+            hint=f"give the lines of one, such as `grep -wF {quote(kits[0])} LOG > ONE`",
         )
 
 

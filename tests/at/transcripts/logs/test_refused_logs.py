@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from at.protocol.errors import TranscriptError
@@ -74,14 +77,17 @@ def test_a_log_of_a_kit_that_prints_the_sentences_of_its_receiver_is_not_refused
 
 
 @pytest.mark.parametrize("lead", ["kit-{}  | ", "[pod/kit-{}/at] ", "COM{}: ", "kit{}: "])
-def test_the_sessions_of_several_kits_are_not_mixed(lead: str) -> None:
+def test_the_sessions_of_several_kits_are_not_mixed(lead: str, tmp_path: Path) -> None:
     session = "> AT+CFUN?\n< +CFUN: {}\n< OK\n"
     one, other = (
         "".join(f"{lead.format(n)}{line}\n" for line in session.format(n).splitlines())
-        for n in (1, 4)
+        for n in (1, 10)
     )
-    with pytest.raises(TranscriptError, match=r"several kits: .*1.*, .*4") as refused:
+    with pytest.raises(TranscriptError, match=r"several kits: .*1.*, .*10") as refused:
         read_log((one + other).encode())
-    assert "grep -F" in str(refused.value.hint)
-    console = f"{lead.format(4)}[00:00:01.000,000] <inf> app: sent AT+CFUN?\n"
+    (tmp_path / "LOG").write_text(one + other)
+    command = str(refused.value.hint).split("`")[1]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    assert (tmp_path / "ONE").read_text() == one
+    console = f"{lead.format(10)}[00:00:01.000,000] <inf> app: sent AT+CFUN?\n"
     assert read_log((one + console).encode()).lines[0].text == "AT+CFUN?"
