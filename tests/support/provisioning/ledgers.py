@@ -108,5 +108,16 @@ def claimed_once_free(ledger: Ledger, run: RunRecord) -> None:
     raise AssertionError("the dead station still has the board")
 
 
+def runs_once_lost(ledger: Ledger, uuid: str) -> Sequence[RunRecord]:
+    """End the runs of a station that is gone, once the server has noticed; return the board's."""
+    for _ in range(1000):
+        ledger.end_lost_runs()
+        runs = ledger.runs(uuid)
+        if not any(run.outcome == "unfinished" for run in runs):
+            return runs
+        os.sched_yield()
+    raise AssertionError("the dead station still has the board")
+
+
 def ended(run: RunRecord, outcome: str, **columns: Any) -> RunRecord:
     return replace(run, outcome=outcome, ended_at=NOW, **columns)

@@ -6,7 +6,15 @@ import pytest
 
 from agent.provisioning.ledger import BoardBusy, LabelTaken
 from agent.provisioning.ledger.reader import unfinished
-from tests.support.provisioning.ledgers import NOW, OTHER, UUID, ended, opened, run_of
+from tests.support.provisioning.ledgers import (
+    NOW,
+    OTHER,
+    UUID,
+    ended,
+    opened,
+    run_of,
+    runs_once_lost,
+)
 
 
 @pytest.mark.contract("C10")
@@ -115,8 +123,7 @@ def test_a_run_that_was_cut_off_is_recorded_as_interrupted_when_the_ledger_is_op
     ledger.begin(UUID, "ca-chain")
     ledger.close()
     ledger = opened(address)
-    ledger.end_lost_runs()
-    [run] = ledger.runs(UUID)
+    [run] = runs_once_lost(ledger, UUID)
     assert (run.outcome, run.step, run.reason_code, run.ended_at) == (
         "interrupted", "ca-chain", "interrupted", NOW,
     )  # fmt: skip

@@ -16,7 +16,14 @@ from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
-from tests.support.provisioning.ledgers import OTHER, UUID, claimed_once_free, opened, run_of
+from tests.support.provisioning.ledgers import (
+    OTHER,
+    UUID,
+    claimed_once_free,
+    opened,
+    run_of,
+    runs_once_lost,
+)
 from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 
@@ -165,9 +172,9 @@ def test_a_run_of_a_dead_station_is_ended_by_any_other_and_that_of_a_living_one_
     dead.claim(run_of(OTHER, id="of the dead"))
     dead.close()
     third = opened(cluster, "three")
-    third.end_lost_runs()
+    runs = [*runs_once_lost(third, OTHER), *living.runs(UUID)]
     third.close()
-    outcomes = {run.id: run.outcome for uuid in (UUID, OTHER) for run in living.runs(uuid)}
+    outcomes = {run.id: run.outcome for run in runs}
     assert outcomes["of the living"] == "unfinished"
     assert outcomes["of the dead"] == "interrupted"
     living.close()
