@@ -332,6 +332,8 @@ class Exchange:
     def _restart(self, line: str) -> None:
         # Offline, an answer that a restart cut off stays in progress until the input ends.
         if not self.offline:
+            # What has no name was printed by the application before its end, or may have been.
+            self._classified += [Unknown(each) for each in self._body if not line_name(each)]
             self._reset()
         self.contexts.clear()
         self._classified.append(Restart(line))

@@ -19,11 +19,13 @@ _HEAD_BYTES = 80
 
 _COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _LOG_WITHIN = re.compile(kit_log.BEGIN.encode())
-# Log lines with and without time, boot banners, the lines of TF-M and of the boot loader, and what
-# agent.console lifts out of a console: chunk export lines and core dump lines.
+# Log lines with and without time, boot banners, the headings of a crash, the lines of TF-M and of
+# the boot loader, and what agent.console lifts out of a console: chunk export lines and core dump
+# lines.
 _LOG = re.compile(
-    kit_log.ANY_BEGIN.encode() + rb"|\*\*\* |[IWED]: |\[(?:INF|WRN|ERR|DBG|NOT|Sec Thread)\] "
-    rb"|--- \d+ messages dropped ---|#CD:|MC:|Booting TF-M|Attempting to boot |Booting from "
+    kit_log.ANY_BEGIN.encode() + rb"|\*{3,} |>>> ZEPHYR FATAL ERROR |[IWED]: "
+    rb"|\[(?:INF|WRN|ERR|DBG|NOT|Sec Thread)\] |--- \d+ messages dropped ---|#CD:|MC:"
+    rb"|Booting TF-M|Attempting to boot |Booting from "
 )
 # A line that may hold text over several lines: a reply, a notice, or the echo of a command.
 _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")

@@ -120,6 +120,20 @@ def test_a_log_line_that_a_restart_broke_off_within_an_answer_is_shown() -> None
     assert live("AT%JWT", f"%JWT: {log}{BANNER}\r\n") == [Log(log), Log(BANNER), Restart(BANNER)]
 
 
+@pytest.mark.parametrize(
+    "text", ["***** MPU FAULT *****", ">>> ZEPHYR FATAL ERROR 2: Oops on CPU 0"]
+)
+def test_the_heading_of_a_crash_is_no_line_of_a_bare_answer(text: str) -> None:
+    found = live("AT+CGSN", f"{text}\r\n352656100367872\r\nOK\r\n")
+    assert found == [Log(text), Answer(("352656100367872",), "OK")]
+
+
+def test_a_restart_gives_back_what_the_application_printed_within_an_answer() -> None:
+    text = "ASSERTION FAIL [ready] @ main.c:12"
+    found = live("AT%JWT", f'%JWT: "eyJhbGciOi"\r\n{text}\r\nReady\r\n')
+    assert found == [Unknown(text), Restart("Ready")]
+
+
 def test_a_modem_fault_is_a_notice_and_a_restart() -> None:
     line = "#XMODEM: FAULT,0x3,0x20083C2A"
     assert live("AT", f"{line}\r\n") == [NoticeLine("#XMODEM", line), Restart(line)]
