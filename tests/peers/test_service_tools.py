@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -20,6 +19,7 @@ from agent.daemon.snapshot import (
 )
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError
+from tests.support.harness.own_port import own_port
 
 pytestmark = pytest.mark.peer
 CHECK = ("check", "metrics")
@@ -70,16 +70,14 @@ def test_prometheus_finds_nothing_to_say_of_the_metrics() -> None:
     for kind in (LinkStatus, OutboxStatus, LocationStatus, FotaStatus, ConsoleStatus):
         concern = registry.add_concern(kind, 'a "kit"')
         concern.record_failure(AgentError("away"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
     metrics = MetricsServer(registry.statuses)
-    metrics.serve(address)
-    try:
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
-            text = answer.read().decode()
-    finally:
-        metrics.serve("")
+    with own_port() as port:
+        metrics.serve(f"127.0.0.1:{port}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                text = answer.read().decode()
+        finally:
+            metrics.serve("")
     assert "cellagent_fact" in text
     assert asked("promtool", *CHECK, stdin=text) == (0, "")
     _, said = asked(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from agent.standin.fault_kinds import FAULTS
 from tests.support.cloud.restartable_standin import restartable_standin
 from tests.support.commands.command_line import completed
 from tests.support.commands.on_a_terminal import ROOT, on_a_terminal
+from tests.support.harness.own_port import own_port
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_the_commands_of_claimed_devices_are_played_unless_told(
 
 
 def test_it_listens_where_it_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     program = (sys.executable, "-c", "")
-    done = completed("cloud", "serve", "--listen", f"127.0.0.1:{port}", "--json", "--", *program)
+    with own_port() as port:
+        place = f"127.0.0.1:{port}"
+        done = completed("cloud", "serve", "--listen", place, "--json", "--", *program)
     (ready,) = map(json.loads, done.stdout.splitlines())
-    assert ready["urls"]["device_cloud"] == f"http://127.0.0.1:{port}"
+    assert ready["urls"]["device_cloud"] == f"http://{place}"
 
 
 def test_the_profile_has_the_hosts_the_account_and_the_secrets(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from agent.daemon.snapshot import LinkStatus, OutboxStatus, Reading
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, RefusedByRule, UsageError
+from tests.support.harness.own_port import own_port
 
 
 def test_metrics_are_served_on_loopback():
@@ -24,16 +25,14 @@ def test_metrics_are_served_on_loopback():
         status.baud, status.allowed, status.firmware = 115200, False, "x"
         status.reading = Reading(at=datetime.now(UTC), rsrp_dbm=-97, snr_db=0.0)
     registry.add_concern(OutboxStatus)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     metrics = MetricsServer(registry.statuses)
-    metrics.serve(f"127.0.0.1:{port}")
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-            text = answer.read().decode()
-    finally:
-        metrics.serve("")
+    with own_port() as port:
+        metrics.serve(f"127.0.0.1:{port}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                text = answer.read().decode()
+        finally:
+            metrics.serve("")
     assert 'cellagent_well{concern="link",kit="a \\"kit\\""} 0.0' in text
     assert 'cellagent_failures{concern="link",kit="a \\"kit\\""} 1.0' in text
     facts = [line for line in text.splitlines() if line.startswith("cellagent_fact{")]
@@ -64,12 +63,7 @@ def test_an_address_that_another_program_has_is_named_and_the_old_one_stays():
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
     from agent.daemon.metrics import MetricsServer
 
-    with socket.socket() as other, socket.socket() as probe:
-        for each in (other, probe):
-            each.bind(("127.0.0.1", 0))
-        other.listen()
-        port = probe.getsockname()[1]
-        probe.close()
+    with socket.create_server(("127.0.0.1", 0)) as other, own_port() as port:
         metrics = MetricsServer(StatusRegistry().statuses)
         metrics.serve(f"127.0.0.1:{port}")
         taken = f"127.0.0.1:{other.getsockname()[1]}"

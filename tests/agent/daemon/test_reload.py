@@ -28,6 +28,7 @@ from tests.support.commands.running_agent import (
     serve,
     write_profile,
 )
+from tests.support.harness.own_port import own_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -40,9 +41,11 @@ def taken_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-def free_port() -> int:
-    with taken_port() as port:
-        return port
+@pytest.fixture
+def places() -> Iterator[tuple[int, int]]:
+    """Two ports of this test's own."""
+    with own_port() as first, own_port() as second:
+        yield first, second
 
 
 def metrics(port: int) -> str:
@@ -84,11 +87,13 @@ async def cloud():
     return found.ready
 
 
-async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: Path, cloud):
+async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(
+    tmp_path: Path, cloud, places: tuple[int, int]
+):
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
     one_kit = {"kit": kit_keys(tmp_path)}
     two_kits = {**one_kit, "other": kit_keys(tmp_path, "other")}
-    first, second = free_port(), free_port()
+    first, second = places
     where = write_profile(tmp_path, cloud, one_kit, metrics_at(first))
     async with kit_to_crash(tmp_path), agent_on(where) as agent:
         assert served(first)
@@ -108,10 +113,12 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert await agent.stop() == 0
 
 
-async def test_a_page_stays_where_it_is_when_the_metrics_cannot_be_served(tmp_path: Path, cloud):
+async def test_a_page_stays_where_it_is_when_the_metrics_cannot_be_served(
+    tmp_path: Path, cloud, places: tuple[int, int]
+):
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
     pytest.importorskip("uvicorn", reason="pip install 'cellagent[page]'")
-    kit, first, second = {"kit": kit_keys(tmp_path)}, free_port(), free_port()
+    kit, (first, second) = {"kit": kit_keys(tmp_path)}, places
     page = '[profiles.bench.page]\nlisten = "127.0.0.1:{}"\n'
     where = write_profile(tmp_path, cloud, kit, page.format(first))
     async with agent_on(where) as agent:
@@ -189,8 +196,10 @@ async def test_a_reload_that_is_refused_for_its_folder_keeps_the_kits(tmp_path: 
         assert (await agent.run("reload")).code == 0
 
 
-async def test_the_metrics_say_what_became_of_the_outbox(tmp_path: Path, cloud):
-    port = free_port()
+async def test_the_metrics_say_what_became_of_the_outbox(
+    tmp_path: Path, cloud, places: tuple[int, int]
+):
+    port, _ = places
     where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)}, metrics_at(port))
     event = "--device-serial kit-1 --hardware-version b --software-type main --software-version 1.0"
     async with agent_on(where) as agent:

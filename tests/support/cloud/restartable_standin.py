@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tests.support.cloud.served_cloud import control
+from tests.support.harness.own_port import own_port
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 90
@@ -22,15 +23,14 @@ class RestartableStandIn:
     """`ready` is its ready line. `environment` says where a profile is written, if one is."""
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str], write_profile: str = ""
+        self, folder: Path, port: int, environment: Mapping[str, str], write_profile: str = ""
     ) -> None:
         self.state = folder / "cloud.state"
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-        self._listen = "127.0.0.1:0"
+        self._listen = f"127.0.0.1:{port}"
         self._process: subprocess.Popen[str] | None = None
         profile = ["--write-profile", write_profile] if write_profile else []
         self.ready = self.start(*profile)
-        self._listen = self.ready["urls"]["device_cloud"].partition("://")[2]
 
     def start(self, *options: str) -> Any:
         """Serve, at the same place and with the same state as before."""
@@ -77,8 +77,9 @@ def restartable_standin(
     folder: Path, environment: Mapping[str, str], write_profile: str = ""
 ) -> Iterator[RestartableStandIn]:
     """Serve until the block ends."""
-    cloud = RestartableStandIn(folder, environment, write_profile)
-    try:
-        yield cloud
-    finally:
-        cloud.stop()
+    with own_port() as port:
+        cloud = RestartableStandIn(folder, port, environment, write_profile)
+        try:
+            yield cloud
+        finally:
+            cloud.stop()

@@ -19,6 +19,7 @@ from at.virtual.server.runner import ModemRunner, make_modem, send
 from at.virtual.state import SavedState, StateFile
 from at.virtual.transport import VirtualTransport
 from tests.support.fota.signed_images import signed_image
+from tests.support.harness.own_port import own_port
 
 
 @contextmanager
@@ -93,7 +94,8 @@ async def test_a_request_elsewhere_or_cut_short_has_no_answer() -> None:
         assert await send(Fetch(f"{url}/none", print)) == Fetched(404, b"")
         assert await send(Fetch(url.replace("http:", "https:") + "/app.bin", print)) is None
     assert await send(Fetch("http://192.0.2.1/app.bin", print)) is None
-    assert await send(Fetch(f"{url}/app.bin", print)) is None  # nobody listens there now
+    with own_port() as nobodys:
+        assert await send(Fetch(f"http://127.0.0.1:{nobodys}/app.bin", print)) is None
 
 
 async def test_the_state_is_stored_before_the_reply_goes_out(tmp_path: Path) -> None:
