@@ -8,24 +8,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.provisioning.ledgers import until_free
 from tests.support.provisioning.postgres import postgres_cluster
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[str]:
+def running_cluster() -> Iterator[str]:
     with postgres_cluster() as url:
         yield url
 
 
 @pytest.fixture
-def database(request: pytest.FixtureRequest, cluster: str) -> str:
+def cluster(running_cluster: str) -> str:
+    """Return the address of a database that other tests have, too, once their stations are gone."""
+    until_free(running_cluster)
+    return running_cluster
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, running_cluster: str) -> str:
     """Return the address of a new PostgreSQL database."""
     name = f"ledger_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
     import psycopg
 
-    with psycopg.connect(cluster, autocommit=True) as connection:
+    with psycopg.connect(running_cluster, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    return cluster.replace("/postgres?", f"/{name}?")
+    return running_cluster.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 from msgspec.structs import replace
 
 from agent.files.private_files import make_private_folder, touch_private
@@ -93,6 +94,17 @@ def _copy_to_server(source: sqlite3.Connection, address: str, version: str) -> N
 def run_of(uuid: str = UUID, **columns: Any) -> RunRecord:
     given = {"id": str(uuid4()), "began_at": NOW, "security_tag": 10} | columns
     return RunRecord(uuid=uuid, **given)
+
+
+def until_free(address: str) -> None:
+    """Wait until no station has a board: the server notices the end of one in its own time."""
+    locks = (
+        "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database "
+        "WHERE datname = current_database() AND locktype = 'advisory'"
+    )
+    with psycopg.connect(address, autocommit=True) as connection:
+        while connection.execute(locks).fetchone() != (0,):
+            os.sched_yield()
 
 
 def claimed_once_free(ledger: Ledger, run: RunRecord) -> None:

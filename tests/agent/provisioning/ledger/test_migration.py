@@ -37,6 +37,7 @@ from tests.support.provisioning.ledgers import (
     opened,
     registrations_of,
     run_of,
+    until_free,
 )
 
 VERSIONS = ["0001", "0002"]
@@ -317,6 +318,7 @@ def test_a_shared_ledger_is_not_migrated_under_a_station_at_work(cluster: str) -
         migrate_ledger(address)
     assert columns(address) == before
     station.close()
+    until_free(address)
     migrate_ledger(address)
 
 
