@@ -118,8 +118,12 @@ async def heard(bench: Bench, lines: Any, number: int) -> None:
 async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
     standin: StandIn, tmp_path: Path
 ):
-    async with kit_with_update(standin, tmp_path) as bench, agent_on(bench.where) as agent:
+    async with (
+        kit_with_update(standin, tmp_path, offered=False) as bench,
+        agent_on(bench.where) as agent,
+    ):
         async with window(bench.where) as shown:
+            await bench.offer(tmp_path)
             await shown.until("let go of it for")
             await shown.until("is back")
             status = await agent.until_status(ended)
@@ -137,7 +141,7 @@ async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
 async def test_what_the_kit_prints_during_the_upload_is_kept(standin: StandIn, tmp_path: Path):
     exported = export_lines(MESSAGE)
 
-    async with kit_with_update(standin, tmp_path) as bench:
+    async with kit_with_update(standin, tmp_path, offered=False) as bench:
 
         def speak() -> None:
             bench.say(41)
@@ -146,6 +150,7 @@ async def test_what_the_kit_prints_during_the_upload_is_kept(standin: StandIn, t
 
         bench.at_request(12, speak)  # in the middle of the upload
         async with agent_on(bench.where) as agent, window(bench.where, "--json") as shown:
+            await bench.offer(tmp_path)
             await shown.until("number 41")
             status = await agent.until_status(ended)
             assert await bench.state() == "SUCCEEDED", agent.log
