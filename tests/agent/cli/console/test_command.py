@@ -153,7 +153,7 @@ def test_whose_a_saved_dump_is_stands_beside_it_and_is_read_when_it_is_reported(
     kit, tmp_path: Path
 ):
     folder = tmp_path / "saved"
-    console(kit, "--save", str(folder), until="core dump", text=NAMED_TEXT)
+    console(kit, "--save", str(folder), until="core dump: complete", text=NAMED_TEXT)
     beside = folder / "coredump.bin.device.json"
     own = {
         "device_serial": "kit-7",
@@ -194,7 +194,7 @@ def kept(kind: str) -> list[Item]:
 @pytest.mark.contract("O5.2", "C7")
 def test_a_dump_is_forwarded_under_the_names_that_the_kit_told(kit):
     arguments = ("--forward", "--device-serial", "kit-9", "--software-type", "mine")
-    console(kit, *arguments, until="core dump", text=NAMED_TEXT)
+    console(kit, *arguments, until="core dump: complete", text=NAMED_TEXT)
     (dump,) = kept("coredump")
     assert dump.meta["device"] == {
         "device_serial": "kit-9",
