@@ -317,7 +317,7 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         state = HeldKey.OURS if board.module_key == history.public_key else HeldKey.OWN
     elif digest and history.public_key and digest == history.key_digest.upper():
         state = HeldKey.ENDED if history.certificate_ended else HeldKey.OURS
-    elif history.key_begun:
+    elif digest and history.key_begun:
         # This place was empty as we began to make a key, and the run was cut off: a key here is
         # ours, nobody knows its public half, and nothing can be done with it.
         state = HeldKey.BEGUN

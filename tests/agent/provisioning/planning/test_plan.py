@@ -153,6 +153,13 @@ def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
     assert made.has(ProvisioningStep.KEY)
 
 
+def test_a_key_that_we_began_to_make_and_never_made_is_no_leave_for_another() -> None:
+    """The run settles by the modem's list that none was made: the plan must not promise more."""
+    known = BoardHistory("public", KEY_DIGEST, key_begun=True)
+    assert make_plan(FRESH, GOAL, known).reason_code == "rekey"
+    assert make_plan(FRESH, structs.replace(GOAL, rekey=True), known).has(ProvisioningStep.KEY)
+
+
 def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
     changed = tuple(
         HeldCredential(TAG, PRIVATE_KEY, "CD" * 32) if held.type == PRIVATE_KEY else held
