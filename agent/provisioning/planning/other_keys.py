@@ -1,14 +1,16 @@
-"""The private keys that a modem lists in other tags than the goal's, against those of the ledger.
+"""The private keys that a modem lists, against those of the ledger: which the service may have.
 
-The service may have one of them, although this ledger does not say so: it is a copy of an older
-one, or another one made the key. Most are of something else, such as a broker of the customer.
+It may have one of another tag than the goal's, although this ledger does not say so: it is a copy
+of an older one, or another one made the key. Most are of something else, such as a broker of the
+customer. And a key that a run began to make and was cut off at may have been made since, by a run
+with another ledger.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardState, HeldCredential
-from agent.provisioning.planning.consent import OtherKey
+from agent.provisioning.planning.consent import Consent, HeldKey, OtherKey
 from agent.provisioning.planning.goal import Goal
 from at.commands.credentials import CredentialType
 
@@ -19,16 +21,36 @@ class OtherKeyAtWork(RefusedByRule):
     kind = "second-tag"
 
 
-def tags_to_ask(board: BoardState, goal: Goal, known: Sequence[OtherKey]) -> tuple[int, ...]:
-    """Return the tags for whose keys the service is asked before it is given another one.
+class BegunKeyAtWork(OtherKeyAtWork):
+    """The service has the key that is in the place of one that a run began to make."""
 
-    None where it is given none, or where with no proof nothing is asked. A key that the ledger
-    knows to work as this device needs its consent in any case.
+    kind = "would-overwrite"
+
+
+def tags_to_ask(
+    board: BoardState, goal: Goal, known: Sequence[OtherKey], held: HeldKey
+) -> tuple[int, ...]:
+    """Return the tags for whose keys the service is asked before they lose their place.
+
+    The goal's own is one of them where `held` in it is what a run began: it is to be deleted. None
+    where with no proof nothing is asked, and of other tags none where the service is given no key.
+    A key that the ledger knows to work as this device needs its consent in any case.
     """
-    if not (goal.gives_key and goal.prove):
+    if not goal.prove:
         return ()
+    own = (goal.security_tag,) if held is HeldKey.BEGUN else ()
+    if not goal.gives_key:
+        return own
     told = {key.digest.upper() for key in known if key.same_device}
-    return tuple(key.tag for key in _listed(board, goal) if key.sha256.upper() not in told)
+    others = (key.tag for key in _listed(board, goal) if key.sha256.upper() not in told)
+    return (*own, *others)
+
+
+def ends_key(goal: Goal, tag: int) -> str:
+    """Return the option that allows to end the life of the key of a tag which is asked for."""
+    if tag == goal.security_tag:
+        return f"--replace {tag}:{CredentialType.CLIENT_PRIVATE_KEY:d}"
+    return Consent.SECOND_TAG.value
 
 
 def unknown_tags(

@@ -19,7 +19,7 @@ from agent.provisioning.planning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
-from agent.provisioning.planning.other_keys import tags_to_ask, unknown_tags
+from agent.provisioning.planning.other_keys import ends_key, tags_to_ask, unknown_tags
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -167,23 +167,22 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     changes_mode = bool(draft.steps) and (goal.takes_commands or board.mode in LTE_MODES)
     restore = board.mode if changes_mode and left is None else left
     limits = goal.limits if draft.steps or draft.delete or registers else ()
-    ask_tags = tags_to_ask(board, goal, history.other_keys)
+    ask_tags = tags_to_ask(board, goal, history.other_keys, question.held)
+    asks = bool(ask_tags) and (registers or new_key)
     if left is not None:
         # That run judged the others before it turned the radio off.
         limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
     steps = [
-        *_steps_before(board, goal, draft, limits, ask_tags, registers=registers),
+        *_steps_before(board, goal, draft, limits, ask_tags if asks else (), registers=registers),
         *draft.steps,
         *_steps_after(
             board,
             goal,
-            ask_tags,
+            () if asks else ask_tags,
             registers=registers,
             # A kit that is given commands has the time by then: it needs one for them, too, and
             # to ask for other keys.
-            has_time=board.has_time
-            or (registers and bool(ask_tags))
-            or (goal.takes_commands and bool(draft.steps)),
+            has_time=board.has_time or asks or (goal.takes_commands and bool(draft.steps)),
         ),
     ]
     if restore is not None:
@@ -239,10 +238,11 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
-    if ask_tags and registers:
+    if ask_tags:
         if goal.set_clock and not board.has_time:
             yield _CLOCK
-        words = f"ask whether the service has {_key_of(ask_tags)}: only --second-tag ends that one"
+        ends = " or ".join(ends_key(goal, tag) for tag in ask_tags)
+        words = f"ask whether the service has {_key_of(ask_tags)}: only {ends} ends that one"
         yield PlannedStep(ProvisioningStep.OTHER_KEYS, words)
     if goal.takes_commands and (draft.steps or registers):
         words = "claimed for the team with its attestation token"
@@ -293,7 +293,7 @@ def _steps_after(
         if goal.set_clock and not has_time:
             yield _CLOCK
         words = "the cloud accepts a JWT that the board signed"
-        if ask_tags and not registers:
+        if ask_tags:
             words += f"; else ask whether it has {_key_of(ask_tags)}, before it is given this one"
         yield PlannedStep(ProvisioningStep.PROOF, words)
 

@@ -11,16 +11,25 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.board import BoardLocation, MadeKey
 from agent.provisioning.boards.modem_board import ModemBoard
-from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.outcome import Outcome
 from agent.standin.faults import set_faults
 from agent.standin.principal import DEVICE_KEYS
+from at.commands.credentials import CredentialType
 from at.tokens.jwt import Jwt, WrongAlgorithm
 from tests.support.cloud.standin import StandIn
-from tests.support.provisioning.virtual_tray import GOAL, Tray, provision, station_of
+from tests.support.provisioning.virtual_tray import (
+    GOAL,
+    TAG,
+    PowerPulled,
+    Tray,
+    provision,
+    station_of,
+)
 
 OTHER_TAG = 101
 OTHER = replace(GOAL, security_tag=OTHER_TAG, second_tag=True)
@@ -102,6 +111,71 @@ async def test_with_no_proof_a_key_that_the_ledger_does_not_know_needs_a_word(
     # This one gives the service no key.
     none = replace(unproven, registration=RegistrationMethod.NONE, security_tag=55)
     assert (await run(standin, tmp_path / "none", tray, none)).ok
+
+
+class CutOffAtTheKey(Tray):
+    """A tray whose boards lose power as a key is to be made in them, or, if `made`, has been."""
+
+    made = False
+
+    @asynccontextmanager
+    async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with super().open(location) as board:
+            make = board.make_key
+
+            async def make_key(tag: int) -> MadeKey:
+                if self.made:
+                    await make(tag)
+                raise PowerPulled
+
+            board.make_key = make_key  # type: ignore[method-assign]
+            yield board
+
+
+BARE = replace(GOAL, certificate=CertificateSource.NONE, registration=RegistrationMethod.PUBLIC_KEY)
+ALLOWED = replace(BARE, replace=frozenset({(TAG, int(CredentialType.CLIENT_PRIVATE_KEY))}))
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_key_that_another_ledgers_run_made_where_one_was_begun_is_not_taken_for_that(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """A bench died as it made a key; the board went to another one, and then came back."""
+    tray, first = Tray(tmp_path), tmp_path / "first"
+    with pytest.raises(PowerPulled):
+        await run(standin, first, CutOffAtTheKey(tmp_path), BARE)
+    made = await run(standin, tmp_path / "second", tray, BARE)
+    assert made.outcome == "done"
+    before = service_keys(standin)
+    refused = await run(standin, first, tray, BARE)
+    assert (refused.outcome, refused.exit, refused.step) == ("refused", 4, "other-keys")
+    assert (refused.reason_code, refused.writes) == ("would-overwrite", 0)
+    assert f"the service has the key of tag {TAG}" in refused.reason
+    assert f"`--replace {TAG}:2` deletes it" in refused.hint
+    assert service_keys(standin) == before
+    assert (await run(standin, tmp_path / "second", tray, BARE)).outcome == "unchanged"
+    told = await run(standin, first, tray, ALLOWED)
+    assert told.outcome == "done"
+    assert service_keys(standin) != before
+    async with station_of(standin, first) as station:
+        runs = await station.ledger.call(lambda ledger: ledger.runs(told.uuid))
+    assert runs[-1].consent.startswith(f"--replace {TAG}:2: the service has the key of tag")
+
+
+async def test_a_key_that_was_begun_and_lost_is_made_again_once_the_service_says_it_has_it_not(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray, cut_off = Tray(tmp_path), CutOffAtTheKey(tmp_path)
+    cut_off.made = True
+    with pytest.raises(PowerPulled):
+        await run(standin, tmp_path, cut_off, BARE)
+    async with station_of(standin, tmp_path, BARE) as station:
+        [one] = await plan_boards(tray.locations(1), BARE, station.ledger, tray.open, station.now())
+    steps = [step.step.value for step in one.plan.steps]
+    assert steps[2:5] == ["clock", "other-keys", "clear"]
+    assert steps.count("clock") == 1
+    assert f"only --replace {TAG}:2 ends that one" in one.plan.words(ProvisioningStep.OTHER_KEYS)
+    assert (await run(standin, tmp_path, tray, BARE)).outcome == "done"
 
 
 class Ahead(Tray):

@@ -12,13 +12,13 @@ from agent.errors import RefusedByRule, ServiceRefusal, Unauthorized
 from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import key_fingerprint
-from agent.provisioning.planning.consent import Consent
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
-from agent.provisioning.planning.other_keys import OtherKeyAtWork
+from agent.provisioning.planning.other_keys import BegunKeyAtWork, OtherKeyAtWork, ends_key
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
 from agent.provisioning.running.host_clock import AGREES_S
 from agent.provisioning.running.run_state import RunState
+from at.commands.credentials import CredentialType
 from at.commands.jwt import NO_TIME
 from at.protocol.errors import CommandRejected
 from at.tokens.jwt import WrongAlgorithm
@@ -45,10 +45,16 @@ _AT_WORK = (
     "one registered it. The service keeps one key for each device: with a key of tag {tag} the "
     "tokens of that one are refused (401)"
 )
+_BEGUN_AT_WORK = (
+    "the service has the key of tag {tag}, which this ledger does not know: a run with it was cut "
+    "off as it made a key there, and one with another ledger made this one. Its tokens are refused "
+    "(401) once another key takes its place"
+)
 _KEEPS = (
-    "`--second-tag` allows it; if this ledger is a copy of an older one, go on with the one that "
+    "`{option}` allows it; if this ledger is a copy of an older one, go on with the one that "
     "has that key"
 )
+_BEGUN_KEEPS = "go on with the ledger that has that key; `{option}` deletes it and makes another"
 _NO_ANSWER = (
     "the modem's clock differs from the service's: a token that the service refuses does not tell "
     "whether it has the key of tag {tag}"
@@ -59,8 +65,8 @@ class ServiceSteps(Struct, frozen=True):
     """The steps that call the service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
-    key ends no other. `ask_tags` are the tags of the modem's other keys of which the service may
-    have one all the same.
+    key ends no other. `ask_tags` are the tags of the modem's keys of which the service may have one
+    all the same: other ones, and that in which a run began to make a key.
     """
 
     port: ModemBoard
@@ -71,7 +77,7 @@ class ServiceSteps(Struct, frozen=True):
     ask_tags: tuple[int, ...] = ()
 
     async def ask_other_keys(self) -> None:
-        """Ask the service for the keys of other tags, one of which may be that of the device.
+        """Ask the service for the keys one of which may be that of the device, by their tags.
 
         Raises OtherKeyAtWork for one that may not be replaced, RefusedByRule where the modem's
         clock is too wrong for an answer.
@@ -80,11 +86,18 @@ class ServiceSteps(Struct, frozen=True):
         if not at_work:
             self.ledger.finish(ProvisioningStep.OTHER_KEYS, "the service has none of them")
             return
-        reason = _AT_WORK.format(other=at_work[0], tag=self.goal.security_tag)
-        if not self.goal.second_tag:
-            raise OtherKeyAtWork(reason, hint=_KEEPS)
-        self.ledger.consent(f"{Consent.SECOND_TAG.value}: {reason}")
-        self.ledger.finish(ProvisioningStep.OTHER_KEYS, f"the service has that of tag {at_work[0]}")
+        goal, other = self.goal, at_work[0]
+        option = ends_key(goal, other)
+        if other == goal.security_tag:
+            reason = _BEGUN_AT_WORK.format(tag=other)
+            if (other, CredentialType.CLIENT_PRIVATE_KEY) not in goal.replace:
+                raise BegunKeyAtWork(reason, hint=_BEGUN_KEEPS.format(option=option))
+        else:
+            reason = _AT_WORK.format(other=other, tag=goal.security_tag)
+            if not goal.second_tag:
+                raise OtherKeyAtWork(reason, hint=_KEEPS.format(option=option))
+        self.ledger.consent(f"{option}: {reason}")
+        self.ledger.finish(ProvisioningStep.OTHER_KEYS, f"the service has that of tag {other}")
 
     async def _accepts(self, tag: int) -> bool:
         """Whether the service accepts a token for this device that the key of a tag signed."""
