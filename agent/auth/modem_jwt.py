@@ -87,8 +87,7 @@ class ModemJwt(DeviceToken):
             raise CredentialError(str(error), hint=RSA_ADVICE) from error
         now = self._now()
         check_claims(made, now=now)
-        issued_at = made.claims.get("iat")
-        self._ahead_s = issued_at - now if isinstance(issued_at, int) else 0.0
+        self._ahead_s = _begins_in_s(made, now)
         if made.claims.get("aud") is not None:
             raise CredentialError("the modem's token has an `aud`, which a device's may not have")
         subject = made.claims.get("sub", "")
@@ -112,6 +111,19 @@ def check_claims(token: Jwt, *, now: float) -> None:
         raise CredentialError(
             f"the token had expired {now - expires_at:.0f} s ago when it was made", hint=_COMPARE
         )
+
+
+def check_begun(token: Jwt, *, now: float) -> None:
+    """Check that a token is valid already, as far as servers are exact. Raises CredentialError."""
+    ahead_s = _begins_in_s(token, now)
+    if ahead_s > _NOTABLE_SKEW_S:
+        raise CredentialError(f"the token begins {ahead_s:.0f} s from now", hint=_COMPARE)
+
+
+def _begins_in_s(token: Jwt, now: float) -> float:
+    """Return in how many seconds a token begins; 0 where it does not say."""
+    issued_at = token.claims.get("iat")
+    return issued_at - now if isinstance(issued_at, int) else 0.0
 
 
 def _issuer_uuid(token: Jwt) -> UUID | None:

@@ -44,9 +44,18 @@ def test_a_token_that_had_expired_when_it_was_made_is_shown_and_fails(tmp_path: 
     assert "compare AT+CCLK? with" in done.stderr
 
 
-def recorded(folder: Path, clock: str) -> str:
-    """Return the port of a kit with this clock, whose token begins at 2020-09-13 12:26:40 UTC."""
-    texts = {"alg": "ES256"}, {"iat": 1600000000, "exp": 1600000600}
+def test_a_token_that_begins_in_the_future_is_shown_and_fails(tmp_path: Path):
+    begins = 2840140800
+    done = cellagent("modem", "jwt", "--port", recorded(tmp_path, "60/01/01,00:00:00+00", begins))
+    assert done.returncode == 5
+    assert "2060-01-01 00:10:00 UTC" in done.stdout
+    assert "the token begins" in done.stderr
+    assert "compare AT+CCLK? with" in done.stderr
+
+
+def recorded(folder: Path, clock: str, begins: int = 1600000000) -> str:
+    """Return the port of a kit with this clock, whose token begins then, in Unix seconds."""
+    texts = {"alg": "ES256"}, {"iat": begins, "exp": begins + 600}
     parts = [*(json.dumps(text).encode() for text in texts), bytes(64)]
     token = ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
     exchanges = (
