@@ -63,7 +63,19 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         parse_pkcs11(
             profile.provisioning.device_ca_key_file, f"{place}: provisioning.device_ca_key_file"
         )
+    _check_pattern(profile.provisioning.label_pattern, f"{place}: provisioning.label_pattern")
     return profile
+
+
+def _check_pattern(pattern: str, named: str) -> None:
+    """Check that a value is a regular expression. Raises ConfigError."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        raise ConfigError(
+            f"{named}: {pattern!r} is no regular expression: {error}",
+            hint="`cellagent config set provisioning.label_pattern '[A-Z]{2}[0-9]{6}'`",
+        ) from error
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:

@@ -34,11 +34,9 @@ async def command(session: Session, **values: object) -> int:
     """
     from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import plan_boards, require_count
-    from agent.provisioning.running.scans import require_pattern
 
     given, settings = msgspec.convert(values, bench_options.BenchOptions), session.configuration
     bench_options.require_extras(settings.profile.provisioning)
-    require_pattern(settings.profile.provisioning.label_pattern)
     goal = bench_options.goal_of(given, settings)
     locations = bench_options.board_finder(given, session, session.usb_ports)()
     require_count(locations, given.expect)

@@ -122,9 +122,7 @@ def command(
         from agent.provisioning.planning.goal import RegistrationMethod
         from agent.provisioning.running.batch import require_count
         from agent.provisioning.running.board_run import Station
-        from agent.provisioning.running.scans import require_pattern
 
-        require_pattern(settings.profile.provisioning.label_pattern)
         program = _on_board(settings, on_board, on_board_timeout)
         goal = bench_options.goal_of(given, settings)
         # As they are when a board has its turn, not when the command began: trays are swapped.

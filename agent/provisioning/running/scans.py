@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agent.errors import UsageError
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.running.tray import Slot, SlotEvent, SlotState, Tray
 
@@ -19,17 +18,6 @@ RETRY = "r"
 """The key, and the line, that has boards tried again."""
 LONGEST_LABEL = 64
 """Characters: what a column of the ledger holds."""
-
-
-def require_pattern(pattern: str) -> None:
-    """Check `provisioning.label_pattern` before a board is touched. Raises UsageError."""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(
-            f"provisioning.label_pattern: {pattern!r} is no regular expression: {error}",
-            hint="`cellagent config set provisioning.label_pattern '[A-Z]{2}[0-9]{6}'`",
-        ) from error
 
 
 class Scan(Struct, frozen=True):

@@ -18,6 +18,11 @@ MISTAKES = [
     ("[profiles.x.fota]\nrequire = 'intakt'", "fota.require", "'intact'"),
     ("[profiles.x.fota]\ndigests = ['a1']", "fota.digests", "64 hex digits"),
     ("[profiles.x.provisioning]\ntags = ['a|b']", "provisioning.tags", "text without `|`"),
+    (
+        "[profiles.x.provisioning]\nlabel_pattern = 'L[0-9'",
+        "provisioning.label_pattern: 'L[0-9' is no regular expression",
+        "`cellagent config set provisioning.label_pattern",
+    ),
     ("[profiles.x.location]\nwifi = 'wpa_supplicant'", "location.wifi", "networkmanager"),
     ("[profiles.x.kit]\nbaud = '9600'", "kit.baud", ""),
     ("[profiles.x.kit]\nbaud = -1", "kit.baud", ""),

@@ -78,6 +78,7 @@ def test_each_word_for_yes_and_no_is_taken(file: Path, text: str, value: bool) -
             "provisioning.ledger",
         ),
         ("provisioning.security_tag", "-1", "provisioning.security_tag"),
+        ("provisioning.label_pattern", "[", "provisioning.label_pattern: '\\[' is no regular"),
         ("metrics.listen", "9464", "metrics.listen"),
         ("metrics.listen", "0.0.0.0:9464", "metrics.listen"),
         ("location.interval_s", "1e400", "location.interval_s"),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import UsageError
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import BoardRecord
-from agent.provisioning.running.scans import Scan, Scans, require_pattern
+from agent.provisioning.running.scans import Scan, Scans
 from agent.provisioning.running.tray import SlotState, Tray
 from tests.support.provisioning.plugged_boards import end, place, plugged
 
@@ -211,13 +208,6 @@ def test_a_failed_slot_that_is_scanned_is_tried_again_with_its_label() -> None:
     line.run(1, "busy")
     assert line.taken("A1").words == "A1 is tried again"
     assert (line.labels()[0], line.states()[0]) == ("L1", SlotState.WAITING)
-
-
-def test_a_pattern_that_is_none_is_refused_with_the_way_out() -> None:
-    require_pattern("L[0-9]+")
-    with pytest.raises(UsageError, match="label_pattern") as refused:
-        require_pattern("L[0-9")
-    assert re.search("config set provisioning.label_pattern", refused.value.hint)
 
 
 def test_a_name_that_two_slots_have_is_no_slot() -> None:
