@@ -69,6 +69,11 @@ class ProjectRegistrar(Registrar):
         return self.team_id or await Registrar.team(self)
 
     @property
+    def makes_device(self) -> bool:
+        """Whether the service tells that it has the device: of a project nothing does."""
+        return False
+
+    @property
     def finds_devices(self) -> bool:
         """Whether a credential is there that finds a device: with none the result alone counts."""
         try:

@@ -155,8 +155,16 @@ class Registrar:
         theirs = await self.client.send(ReadServiceTime())
         return (now() - theirs).total_seconds() if theirs is not None else None
 
-    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> str:
-        """Send a JWT of the board; return in words what the cloud accepted.
+    @property
+    def makes_device(self) -> bool:
+        """Whether the service has the device itself once it took a registration, not its key alone.
+
+        And tells so: no path is known that finds the devices of a project.
+        """
+        return self.method is RegistrationMethod.ONBOARD or self.commands
+
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> bool:
+        """Send a JWT of the board, which the cloud accepts; return whether it has the device.
 
         Raises Unauthorized where it refuses the JWT, and what the gate raises.
         """
@@ -164,6 +172,5 @@ class Registrar:
         try:
             await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
         except NotFound:
-            # The token was accepted; only onboarding makes the key's owner a device.
-            return "the JWT is accepted; the device itself is not onboarded"
-        return "the JWT is accepted"
+            return False  # the token was accepted; only onboarding makes the key's owner a device
+        return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent.auth.token_lifetime import LIFE_S
-from agent.errors import RefusedByRule, ServiceRefusal, Unauthorized
+from agent.errors import NotFound, RefusedByRule, ServiceRefusal, Unauthorized
 from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import key_fingerprint
@@ -32,6 +32,10 @@ _WAS_GIVEN = (
     "the service took this key in this run: is the modem's time that of the service "
     "(`cellagent modem at 'AT+CCLK?'`)? else run the same command again in a minute"
 )
+_NO_DEVICE = (
+    "the service accepts the token, took the registration in this run, and has no device {}"
+)
+_SOON = "run the same command again in a minute: it is registered again then, with the same key"
 _NOT_GIVEN = (
     "no key is given to the service: `--registration public-key` gives it, `--no-proof` asks for "
     "none"
@@ -190,7 +194,10 @@ class ServiceSteps(Struct, frozen=True):
         return request_id
 
     async def prove(self) -> None:
-        """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
+        """Prove that the service accepts a token signed by the board, and has the device.
+
+        Raises Unauthorized, NotFound.
+        """
         registrar, device_id = self.registrar, self.ledger.record.device_id
 
         async def ask(subject: str, life_s: int) -> Jwt:
@@ -198,8 +205,11 @@ class ServiceSteps(Struct, frozen=True):
 
         while True:
             try:
-                proof = await registrar.prove(device_id, ask, self.port.require_firmware)
-                break
+                found = await registrar.prove(device_id, ask, self.port.require_firmware)
+                if found or not registrar.makes_device:
+                    break
+                if self.ledger.state is RunState.REGISTERED:
+                    raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
             except Unauthorized as error:
                 if registrar.method is RegistrationMethod.NONE:
                     error.hint = _NOT_GIVEN
@@ -210,9 +220,10 @@ class ServiceSteps(Struct, frozen=True):
                 if not self.alone and not self.goal.second_tag:
                     error.hint = _ANOTHER.format(self.goal.security_tag)
                     raise
-                # The service has lost the key of an earlier run: the same one is registered again,
-                # unless it was given another since by a run with another ledger.
+                # Unless it was given another since, by a run with another ledger.
                 if self.ask_tags:
                     await self.ask_other_keys()
-                await self.register()
-        self.ledger.finish(ProvisioningStep.PROOF, proof)
+            # The service has lost the key, or the device, of an earlier run: the same again.
+            await self.register()
+        lacks = "" if found else "; the device itself is not onboarded"
+        self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{lacks}")

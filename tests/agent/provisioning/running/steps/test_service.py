@@ -18,6 +18,7 @@ from agent.provisioning.running.run_state import RunState
 from agent.provisioning.running.steps.registrar import Registrar
 from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import RetryPolicy
+from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.tables import CLAIMED, Claimed
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.principal import DEVICE_KEYS
@@ -49,6 +50,44 @@ async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
         assert table[name].public == before.public
         [last] = await provision(station, tray, 1)
     assert (first.outcome, last.outcome) == ("done", "unchanged")
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_device_that_the_service_has_lost_is_onboarded_again_with_its_key(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """It still has the key, so that the token alone would prove the board right."""
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path) as station:
+        [first] = await provision(station, tray, 1)
+        devices = registry(standin.cloud)
+        devices.delete(devices.get(standin.team_id, first.device_id))
+        keys = standin.cloud.table(DEVICE_KEYS).items()
+        [again] = await provision(station, tray, 1)
+        assert (again.outcome, again.writes, again.reason) == ("done", 0, "")
+        assert devices.get(standin.team_id, first.device_id)
+        assert standin.cloud.table(DEVICE_KEYS).items() == keys
+        [last] = await provision(station, tray, 1)
+    assert (first.outcome, last.outcome) == ("done", "unchanged")
+
+
+async def test_a_device_that_the_service_took_and_does_not_have_is_not_called_done(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    set_faults(standin.cloud, ["server-error=404*9@GET /v1/devices/*"])
+    async with station_of(standin, tmp_path) as station:
+        [failed] = await provision(station, tray, 1)
+        assert (failed.outcome, failed.step) == ("failed", "proof")
+        assert failed.reason.endswith(f"has no device {failed.device_id}")
+        assert failed.hint.startswith("run the same command again in a minute")
+        set_faults(standin.cloud, [])
+        assert (await provision(station, tray, 1))[0].ok
+        set_faults(standin.cloud, ["server-error=404*9@GET /v1/devices/*"])
+    # The key alone is what this one registers.
+    bare = replace(GOAL, registration=RegistrationMethod.PUBLIC_KEY)
+    async with station_of(standin, tmp_path, bare) as station:
+        assert (await provision(station, tray, 1))[0].ok
 
 
 async def test_a_token_of_a_key_that_was_just_registered_is_not_refused_for_its_registration(
