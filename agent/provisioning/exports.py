@@ -5,7 +5,9 @@ A label is a line of CSV and, with the `labels` extra, a PNG with a QR code.
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -88,6 +90,18 @@ def write_qr(record: BoardRecord, folder: Path) -> Path:
     return path
 
 
+def _append(path: Path, text: str) -> None:
+    """Append all of a text, or nothing: where the disk is full, half a line is no label."""
+    before = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        with suppress(OSError):
+            os.truncate(path, before)
+        raise
+
+
 class Labels:
     """A folder of labels: labels.csv and the QR codes, one for each board however often it is run.
 
@@ -122,8 +136,7 @@ class Labels:
             text = line if self._written else LABEL_HEADING + line
             if self._written and not self._written.endswith("\n"):  # it was cut off
                 text = "\n" + text
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(text)
+            _append(self._file, text)
         except OSError as error:
             raise AgentError(f"the label of {record.device_id}: {error.strerror}") from error
         self._written += text

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from agent.errors import UsageError
+from agent.errors import AgentError, UsageError
 from agent.provisioning.exports import (
     LABEL_HEADING,
     Labels,
@@ -105,6 +107,29 @@ def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
     (tmp_path / "labels.csv").write_bytes(former)
     Labels(tmp_path).write(BOARD)
     assert (tmp_path / "labels.csv").read_bytes() == former + gets
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of a file")
+def test_a_label_for_which_the_disk_has_no_room_leaves_no_half_of_itself(tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
+    import resource
+
+    first, second = (replace(BOARD, device_id=f"nrf-{'1' * 60}{end}") for end in "ab")
+    (tmp_path / "labels.csv").write_text(LABEL_HEADING + "x" * 4000 + ",,,,\n")
+    before = (tmp_path / "labels.csv").read_text()
+    labels = Labels(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
+    try:
+        with pytest.raises(AgentError, match="the label of nrf-1"):
+            labels.write(first)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "labels.csv").read_text() == before
+    labels.write(second)
+    labels.write(first)
+    expected = before + label_line(second) + label_line(first)
+    assert (tmp_path / "labels.csv").read_text() == expected
 
 
 def test_a_file_of_labels_without_a_heading_is_not_gone_on_with(tmp_path: Path) -> None:
