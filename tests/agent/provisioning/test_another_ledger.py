@@ -201,6 +201,21 @@ async def test_a_token_refused_for_its_time_tells_nothing_of_its_key(
     assert service_keys(standin) == before
 
 
+async def test_a_token_refused_for_its_time_says_how_the_clock_is_set_and_gives_no_key_again(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    goal = replace(GOAL, set_clock=False)
+    for _ in range(2):
+        failed = await run(standin, tmp_path, Ahead(tmp_path), goal)
+        assert (failed.outcome, failed.exit, failed.step) == ("failed", 5, "proof")
+        assert failed.hint.startswith("the modem's clock differs from the service's: ")
+        assert "AT+CCLK=" in failed.hint
+    async with station_of(standin, tmp_path, goal) as station:
+        steps = await station.ledger.call(lambda ledger: ledger.steps(failed.uuid))
+    assert [one.state for one in steps if one.step == "register"] == ["begun", "done"]
+    assert (await run(standin, tmp_path, Tray(tmp_path))).ok
+
+
 async def test_where_the_service_gives_no_answer_it_is_given_no_key(
     standin: StandIn, tmp_path: Path
 ) -> None:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from agent.provisioning.running.steps.registrar import Registrar
     from at.tokens.jwt import Jwt
 
-_WAS_GIVEN = (
-    "the service took this key in this run: is the modem's time that of the service "
-    "(`cellagent modem at 'AT+CCLK?'`)? else run the same command again in a minute"
-)
+_WAS_GIVEN = "the service took this key in this run: run the same command again in a minute"
+_OTHER_TIME = f"the modem's clock differs from the service's: {NO_TIME}"
 _NO_DEVICE = (
     "the service accepts the token, took the registration in this run, and has no device {}"
 )
@@ -199,9 +197,12 @@ class ServiceSteps(Struct, frozen=True):
         Raises Unauthorized, NotFound.
         """
         registrar, device_id = self.registrar, self.ledger.record.device_id
+        signed: list[Jwt] = []
 
         async def ask(subject: str, life_s: int) -> Jwt:
-            return await uninterrupted(self.port.token(subject, life_s, self.goal.security_tag))
+            tag = self.goal.security_tag
+            signed.append(await uninterrupted(self.port.token(subject, life_s, tag)))
+            return signed[-1]
 
         while True:
             try:
@@ -211,6 +212,9 @@ class ServiceSteps(Struct, frozen=True):
                 if self.ledger.state is RunState.REGISTERED:
                     raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
             except Unauthorized as error:
+                if signed and await self._has_other_time(signed[-1]):
+                    error.hint = _OTHER_TIME
+                    raise
                 if registrar.method is RegistrationMethod.NONE:
                     error.hint = _NOT_GIVEN
                     raise
