@@ -59,6 +59,11 @@ _READ_ONLY = (
     "the server is a standby (`SELECT pg_is_in_recovery()`), and provisioning.ledger must name its "
     "primary; or it was set so (`SHOW default_transaction_read_only`)"
 )
+_WAYS_OUT: Mapping[type[psycopg.Error], str] = {
+    psycopg.errors.ReadOnlySqlTransaction: _READ_ONLY,
+    psycopg.errors.DiskFull: "the disk of its server is full: `df -h` there shows it; its "
+    "administrator makes room, then run the same command again: what was done so far is kept",
+}
 _NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
 _log = logging.getLogger(__name__)
@@ -305,10 +310,9 @@ def _failures() -> Iterator[None]:
         yield
     except psycopg.errors.DivisionByZero as error:
         raise backend.BoardsLocked("another process has locked a board") from error
-    except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise backend.DatabaseFailed(_first_line(error), way_out=_READ_ONLY) from error
     except psycopg.Error as error:
-        raise backend.DatabaseFailed(_first_line(error)) from error
+        way_out = _WAYS_OUT.get(type(error), "")
+        raise backend.DatabaseFailed(_first_line(error), way_out=way_out) from error
 
 
 def _locked(names: Sequence[str]) -> str:

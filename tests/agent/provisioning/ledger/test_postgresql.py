@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from agent.errors import UsageError
-from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, open_ledger
+from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 from tests.support.provisioning.ledgers import (
@@ -241,6 +241,22 @@ def test_a_server_that_takes_no_changes_is_told_from_one_without_room_or_out_of_
     assert "`SELECT pg_is_in_recovery()`" in failed.value.hint
     assert "room" not in failed.value.hint
     database.close()
+
+
+def test_a_full_disk_of_the_server_is_not_taken_for_a_wrong_name_or_password(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server says so as it makes the first tables, long after it took the connection."""
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$"
+
+    def migrated(tables: backend.Tables, *_: object) -> None:
+        tables.execute(full, {})
+
+    monkeypatch.setattr(backend, "upgrade", migrated)
+    with pytest.raises(LedgerError, match="could not extend file") as failed:
+        open_ledger(database, "one")
+    assert "the disk of its server is full" in failed.value.hint
+    assert "PASSWORD" not in failed.value.hint
 
 
 def test_a_user_whose_own_connections_are_all_taken_is_not_told_of_the_whole_server(
