@@ -215,8 +215,7 @@ class KitConnection:
             ),
         )
         if before is not None and contact.is_registered and not before.is_registered:
-            for concern in (self.positions.concern, self.updates.concern):
-                concern.wake.set()  # what failed without the network does not wait for its turn
+            self._try_again()  # what failed without the network does not wait for its turn
         self._tell(missing)
         self._show(modem, contact)
 

@@ -54,6 +54,7 @@ class KitPositions:
             return
         while True:
             await self._link.wait_up(self.concern)
+            self.concern.wake.clear()  # whatever woke it so far, this look is for
             if refusal():
                 self.concern.set_off("the modem's firmware is refused")
             else:

@@ -60,6 +60,7 @@ class KitUpdates:
 
         async def pull() -> JobResult | None:
             modem = await self._link.wait_up(self.concern)
+            self.concern.wake.clear()  # whatever woke it so far, this look is for
             observer = _StatusObserver(self.concern, self._link, self._console)
             async with runner_of_kit(
                 profile(),
@@ -129,7 +130,7 @@ class KitUpdates:
 
     def try_again(self) -> None:
         """Try at once what failed, or was broken off: the kit is back, or was in other hands."""
-        if self.concern.phase in {Phase.TROUBLE, Phase.WAITING}:
+        if self.concern.phase is not Phase.WELL:
             self.concern.wake.set()
 
 

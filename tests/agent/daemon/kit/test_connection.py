@@ -1,7 +1,8 @@
 """The connection to a kit's modem: how often it is looked at, and what another kit changes."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from agent.auth.credential import Keyring
 from agent.config.profile import KitSettings, Profile
-from agent.daemon.kit import link
+from agent.daemon.kit import link, updates
 from agent.daemon.kit.kit import KitAgent
+from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.http import HttpClient
@@ -77,3 +79,40 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
     serve(kit, 200.0)
     assert fota.wake.is_set()
     assert fota.status.last is None
+
+
+def test_a_kit_is_located_and_asked_for_jobs_once_at_its_contact_and_not_at_each_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    located: list[float] = []
+    pulled: list[float] = []
+
+    async def find(*_: object) -> None:
+        located.append(asyncio.get_running_loop().time())
+
+    async def pull() -> None:
+        pulled.append(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def runner(*_: object, **__: object) -> AsyncIterator[object]:
+        yield SimpleNamespace(pull=pull, journal=SimpleNamespace(results=()))
+
+    def body(command: str) -> str | None:
+        if command == "AT+CEREG?":
+            stat = 2 if int(asyncio.get_running_loop().time() / 70) % 2 else 1
+            return f"+CEREG: 5,{stat}"
+        return "mfw_nrf91x1_2.0.1" if command == "AT+CGMR" else ""
+
+    monkeypatch.setattr(KitPositions, "find", find)
+    monkeypatch.setattr(updates, "runner_of_kit", runner)
+    modem = LineModem(body, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
+
+    async def look_after() -> None:
+        kit.start()
+        await asyncio.sleep(800.0)
+        await kit.stop()
+
+    virtual_time.run(look_after())
+    assert modem.received.count("AT+CEREG?") > 10
+    assert (len(located), len(pulled)) == (1, 1)
