@@ -1,15 +1,19 @@
 """`cellagent status`: what the running agent does and how its kits are."""
 
+from __future__ import annotations
+
+import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from agent.cli.framework.command import ProfileCommand, agent_command, emit
+from agent.cli.framework.command import ProfileCommand, agent_command, emit, note
 from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import WIDTH, marked, redraws, say_marked, wrapped
@@ -25,8 +29,11 @@ from agent.daemon.snapshot import (
     State,
 )
 from agent.daemon.states import duration
-from agent.errors import AgentError
+from agent.errors import AgentError, ConfigError
 from at.protocol.counts import counted
+
+if TYPE_CHECKING:
+    from agent.daemon.control.socket import ControlSocket
 
 
 @agent_command("cellagent status --watch", ProfileCommand)
@@ -37,13 +44,11 @@ async def command(session: Session, *, watch: bool) -> int:
 
 
 async def _status(session: Session) -> int:
-    from agent.daemon.control.client import send_request
+    from agent.daemon.control.client import ask
     from agent.daemon.control.protocol import StatusAnswer, StatusRequest
 
-    configuration = session.configuration
-    request = StatusRequest()
-    answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
-    status = answer.status
+    with _agent_of(session) as control_socket:
+        status = (await ask(control_socket, StatusRequest(), StatusAnswer)).status
     _show(session, status, *lines_of(status, datetime.now(UTC)))
     in_trouble = any(each.state is State.TROUBLE for each in status.concerns())
     return AgentError.exit_code if in_trouble else 0
@@ -60,11 +65,11 @@ async def _watch(session: Session) -> int:
 async def _show_changes(session: Session) -> None:
     from agent.daemon.control.client import open_request
     from agent.daemon.control.protocol import StatusAnswer, WatchRequest
-    from agent.daemon.control.socket import control_socket_of
 
-    configuration = session.configuration
-    control_socket = control_socket_of(configuration.state_dir, configuration.name)
-    async with open_request(control_socket, WatchRequest()) as connection:
+    async with AsyncExitStack() as stack:
+        with _agent_of(session) as control_socket:
+            opening = open_request(control_socket, WatchRequest())
+            connection = await stack.enter_async_context(opening)
         if session.json or not redraws(sys.stdout):
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
@@ -79,6 +84,49 @@ async def _show_changes(session: Session) -> None:
                 status = (await connection.answer(StatusAnswer, None)).status
                 text = "\n".join(map(marked, lines_of(status, datetime.now(UTC))))
                 live.update(Text.from_ansi(text), refresh=True)
+
+
+@contextmanager
+def _agent_of(session: Session) -> Iterator[ControlSocket]:
+    """Give the socket of the agent to ask in the block.
+
+    A configuration that cannot be read now does not hide an agent that read it before: what is
+    wrong with it is told beside what that answers. Raises ConfigError where none does.
+    """
+    from agent.daemon.control.client import NotRunning
+    from agent.daemon.control.socket import control_socket_of
+
+    try:
+        configuration = session.loaded
+    except ConfigError as broken:
+        control_socket = _socket_of_reader(session)
+        if control_socket is None:
+            raise
+        with suppress(NotRunning):
+            yield control_socket
+            note(f"cellagent: {broken}; the running agent goes on with what it read before")
+            if broken.hint:
+                note(f"  try: {broken.hint}")
+            return
+        raise
+    yield control_socket_of(configuration.state_dir, configuration.name)
+
+
+def _socket_of_reader(session: Session) -> ControlSocket | None:
+    """Return the socket of the agent of the profile in use, as far as that is known, or the only.
+
+    None where none of them can be meant.
+    """
+    from agent.config.load import profile_name
+    from agent.daemon.control.socket import control_socket_of, control_sockets
+    from agent.files.paths import state_dir
+
+    named = session.profile_name or os.environ.get("CELLAGENT_PROFILE")
+    try:
+        return control_socket_of(state_dir(), named or profile_name())
+    except ConfigError:
+        running = list(control_sockets(state_dir()))
+    return running[0] if len(running) == 1 else None
 
 
 def _show(session: Session, status: AgentStatus, *lines: str) -> None:

@@ -146,6 +146,11 @@ async def open_request(
             reader, writer = await socket.connect(limit=longest_answer)
     except TimeoutError:
         raise not_answering(None) from None
+    except PermissionError as error:
+        path = shlex.quote(os.fspath(socket.path))
+        raise NotRunning(
+            f"this user may not ask the agent at {socket.path}", hint=f"`chmod 600 {path}`"
+        ) from error
     except (OSError, ValueError, KeyError) as error:
         raise NotRunning("the agent does not run", hint=_reachable_agents(socket)) from error
     try:

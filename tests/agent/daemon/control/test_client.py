@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -21,7 +22,7 @@ from agent.cli.status import lines_of
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
 from agent.daemon.control.socket import ControlSocket, control_socket_of
-from agent.files.paths import state_dir
+from agent.files.paths import config_file, state_dir
 from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent
 
@@ -187,6 +188,34 @@ async def test_each_command_says_that_the_agent_is_of_another_version(
         done = await cellagent(*words)
     assert (done.code, "Traceback" in done.err) == (3, False), done.err
     assert "different versions" in done.err
+
+
+async def test_a_socket_that_this_user_may_not_open_is_no_agent_that_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(ControlSocket, "connect", refused)  # root may open any
+    socket = ControlSocket(Path("/run/the agent.sock"))
+    with pytest.raises(NotRunning, match=r"may not ask the agent at /run/the agent\.sock") as told:
+        await client.ask(socket, protocol.StatusRequest(), protocol.StatusAnswer)
+    assert told.value.hint == "`chmod 600 '/run/the agent.sock'`"
+
+
+@posix
+@pytest.mark.parametrize("content", ["profile = ", '[profiles.custom.fota]\ninterval_s = "soon"'])
+async def test_a_configuration_that_is_broken_since_does_not_hide_the_agent(content: str) -> None:
+    file = config_file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_text(content)
+    file.chmod(0o600)
+    async with peer(STATUS.encode() + b"\n"):
+        done = await cellagent("status")
+        assert (done.code, "1 of 1 kit" in done.out) == (0, True), done.err
+        assert str(file) in done.err
+    gone = await cellagent("status")
+    assert (gone.code, str(file) in gone.err, "goes on" in gone.err) == (2, True, False)
 
 
 @posix
