@@ -90,6 +90,11 @@ class Keyring:
             return "; or use another: ".join(filter(None, (own, replacing)))
         return "; ".join(filter(None, (replacing, own)))
 
+    def forget(self) -> None:
+        """Drop all cached tokens: the kit that made them is another one now."""
+        for credential in self._by_scheme.values():
+            credential.forget()
+
     def project_key(self, scheme: Scheme) -> str:
         """Return a project key as text, "" where there is none: for a kit that asks by itself."""
         credential = self._by_scheme.get(scheme)

@@ -138,6 +138,7 @@ class KitConnection:
         self.link.concern.log(
             logging.INFO, f"another kit than before is here: {self.identity.device_id}"
         )
+        self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
         self.positions.forget()

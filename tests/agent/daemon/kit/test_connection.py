@@ -1,6 +1,7 @@
 """The connection to a kit's modem: how often it is looked at, and what another kit changes."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent.auth.credential import Keyring
+from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.profile import KitSettings, Profile
 from agent.daemon.kit import link, updates
 from agent.daemon.kit.kit import KitAgent
@@ -17,6 +19,10 @@ from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.http import HttpClient
+from agent.tasks import cancel_and_wait
+from at.tokens.jwt import Jwt
+from tests.support.cloud.credential_calls import Modem as TokenMaker
+from tests.support.cloud.credential_calls import claims_of
 from tests.support.harness import virtual_time
 from tests.support.modem.line_modem import LineModem
 from tests.support.page.statuses import NOW
@@ -79,6 +85,39 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
     serve(kit, 200.0)
     assert fota.wake.is_set()
     assert fota.status.last is None
+
+
+def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def is_other() -> bool:
+        return asyncio.get_running_loop().time() > 30.0
+
+    async def sign(_kit: KitAgent, subject: str, life_s: int) -> Jwt:
+        made = TokenMaker(exp=int(time.time()) + life_s, jti="other" if is_other() else "first")
+        return await made(subject, life_s)
+
+    def body(command: str) -> str | None:
+        if command == "AT+CGSN=1":
+            return f'+CGSN: "{"490154203237518" if is_other() else "352656100367872"}"'
+        return ""
+
+    monkeypatch.setattr(KitAgent, "_ask_modem", sign)
+    kit = kit_of(LineModem(body, lambda _command: 0.001), tmp_path, monkeypatch, StatusRegistry())
+    call = FetchCurrentJob("kit")
+    signed: list[object] = []
+
+    async def look_after() -> None:
+        looking_after = asyncio.ensure_future(kit.link.run())
+        for _ in range(2):
+            await asyncio.sleep(180.0 if signed else 20.0)
+            credential = kit._client.keyring.choose(call)
+            assert credential is not None
+            signed.append(claims_of(await credential.headers(call))["jti"])
+        await cancel_and_wait(looking_after)
+
+    virtual_time.run(look_after())
+    assert signed == ["first", "other"]
 
 
 def test_a_kit_is_located_and_asked_for_jobs_once_at_its_contact_and_not_at_each_registration(
