@@ -141,6 +141,7 @@ class KitConnection:
         self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
+        self.console.forget()
         self.positions.forget()
         self.updates.forget()
         with self.link.concern.changing() as status:

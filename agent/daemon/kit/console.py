@@ -182,6 +182,12 @@ class KitConsole:
         thread = f" in thread {crash.thread}" if crash.thread else ""
         return f"{crash.what}{frame}{thread} ({crash.at:%H:%M:%SZ})"
 
+    def forget(self) -> None:
+        """Forget the crash: it was another kit's."""
+        self._fault_is_taken = True
+        with self.concern.changing() as status:
+            status.crash = None
+
     # --- the AT port
 
     async def read_at_port(

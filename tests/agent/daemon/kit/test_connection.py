@@ -13,6 +13,7 @@ import pytest
 from agent.auth.credential import Keyring
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.profile import KitSettings, Profile
+from agent.console.fault_lines import FaultText
 from agent.daemon.kit import link, updates
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.positions import KitPositions
@@ -85,6 +86,25 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
     serve(kit, 200.0)
     assert fota.wake.is_set()
     assert fota.status.last is None
+
+
+def test_another_kit_is_not_told_as_the_one_that_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    imeis = iter(["352656100367872"])
+
+    def body(command: str) -> str | None:
+        if command == "AT+CGSN=1":
+            return f'+CGSN: "{next(imeis, "490154203237518")}"'
+        return ""
+
+    kit = kit_of(LineModem(body, lambda _command: 0.001), tmp_path, monkeypatch, StatusRegistry())
+    crash = FaultText("***** MPU FAULT *****", "MPU FAULT")
+    virtual_time.run(kit.console.handle([crash]))
+    assert kit.console.concern.status.crash is not None
+    serve(kit, 100.0)
+    assert kit.console.concern.status.crash is None
+    assert not kit.console.take_fault()
 
 
 def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
