@@ -36,13 +36,15 @@ class KitCredentials:
         """
         if not self._is_due and not self.findings:
             return
+        known = self._store.record.credentials.get(security_tag, ())
         try:
-            listed = await modem.send(ListCredentials(security_tag))
+            found = await _listed(modem, security_tag)
+            if not found.issuperset(known):
+                # A row that the application printed into is in no list: it is in the next.
+                found |= await _listed(modem, security_tag)
         except (CommandRejected, ParseError):
             return
         self._is_due = False
-        found = {item.type for item in listed.credentials if item.sec_tag == security_tag}
-        known = self._store.record.credentials.get(security_tag, ())
         with suppress(AgentError):  # the disk is full: they are seen again
             every = {
                 **self._store.record.credentials,
@@ -50,6 +52,12 @@ class KitCredentials:
             }
             self._store.update(credentials=every)
         self.findings = _findings(security_tag, sorted({*known} - found))
+
+
+async def _listed(modem: Modem, security_tag: int) -> set[int]:
+    """Return the types of the credentials that the modem lists. Raises AtError."""
+    listed = await modem.send(ListCredentials(security_tag))
+    return {item.type for item in listed.credentials if item.sec_tag == security_tag}
 
 
 def _findings(security_tag: int, gone: Sequence[int]) -> tuple[Finding, ...]:

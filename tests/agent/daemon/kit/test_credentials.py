@@ -19,6 +19,7 @@ from tests.support.commands.running_agent import (
     kit_to_crash,
     profile_with,
 )
+from tests.support.modem.line_modem import LineModem
 
 TAG = 16842753
 
@@ -57,6 +58,25 @@ async def test_what_vanishes_is_told_after_a_restart_and_until_it_is_back(
     assert await told(again, modem) == [said]
     await modem.execute(f"AT%KEYGEN={TAG},2,0")
     assert await told(again, modem) == []
+
+
+@pytest.mark.parametrize(
+    "damaged", [f'temperature %CMNG: {TAG},2,"{"0" * 64}"', "OK"], ids=["within a row", "an OK"]
+)
+async def test_a_row_that_the_application_prints_into_is_no_key_that_is_gone(
+    tmp_path: Path, damaged: str
+) -> None:
+    row = f'%CMNG: {TAG},2,"{"0" * 64}"'
+    lists = [row, damaged, row]
+    far = LineModem(lambda line: lists.pop(0) if "CMNG" in line else "")
+    modem = Modem(far.transport)
+    await modem.open()
+    credentials = KitCredentials(KitStore(tmp_path, "kit"))
+    assert await told(credentials, modem) == []
+    credentials.expect_loss()
+    assert await told(credentials, modem) == []
+    assert not lists
+    await modem.close()
 
 
 async def test_an_empty_tag_is_told_with_all_that_it_held(modem: Modem, tmp_path: Path) -> None:
