@@ -141,6 +141,8 @@ class KitConnection:
         self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
+        self._credentials = KitCredentials(self.store)
+        self._provisioning.findings = ()
         self.console.forget()
         self.positions.forget()
         self.updates.forget()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from agent.console.fault_lines import FaultText
 from agent.daemon.kit import link, updates
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.positions import KitPositions
-from agent.daemon.snapshot import FotaStatus, LastJob
+from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.http import HttpClient
 from agent.tasks import cancel_and_wait
@@ -88,17 +88,49 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
     assert fota.status.last is None
 
 
+def is_other() -> bool:
+    """Whether another kit is here by now, in the place of the first."""
+    return asyncio.get_running_loop().time() > 30.0
+
+
+def imei_by_the_time(command: str) -> str | None:
+    imei = "490154203237518" if is_other() else "352656100367872"
+    return f'+CGSN: "{imei}"' if command == "AT+CGSN=1" else ""
+
+
+async def seen_of_both(kit: KitAgent, look: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """Return what a look finds while the first kit is here, and what while the other is."""
+    looking_after = asyncio.ensure_future(kit.link.run())
+    await asyncio.sleep(20.0)
+    first = await look()
+    await asyncio.sleep(180.0)
+    found = [first, await look()]
+    await cancel_and_wait(looking_after)
+    return found
+
+
+def test_what_the_kit_before_lacked_is_not_told_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
+    kit._connection._credentials.findings = (Finding("the private key is gone", None),)
+    kit._connection._provisioning.findings = (Finding("it took no commands", None),)
+
+    async def told() -> set[str]:
+        return {finding.what for finding in kit.link.concern.status.findings or ()}
+
+    first, other = virtual_time.run(seen_of_both(kit, told))
+    lacked = {"the private key is gone", "it took no commands"}
+    assert lacked <= first
+    assert not lacked & other
+
+
 def test_another_kit_is_not_told_as_the_one_that_crashed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    imeis = iter(["352656100367872"])
-
-    def body(command: str) -> str | None:
-        if command == "AT+CGSN=1":
-            return f'+CGSN: "{next(imeis, "490154203237518")}"'
-        return ""
-
-    kit = kit_of(LineModem(body, lambda _command: 0.001), tmp_path, monkeypatch, StatusRegistry())
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
     crash = FaultText("***** MPU FAULT *****", "MPU FAULT")
     virtual_time.run(kit.console.handle([crash]))
     assert kit.console.concern.status.crash is not None
@@ -110,34 +142,21 @@ def test_another_kit_is_not_told_as_the_one_that_crashed(
 def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def is_other() -> bool:
-        return asyncio.get_running_loop().time() > 30.0
-
     async def sign(_kit: KitAgent, subject: str, life_s: int) -> Jwt:
         made = TokenMaker(exp=int(time.time()) + life_s, jti="other" if is_other() else "first")
         return await made(subject, life_s)
 
-    def body(command: str) -> str | None:
-        if command == "AT+CGSN=1":
-            return f'+CGSN: "{"490154203237518" if is_other() else "352656100367872"}"'
-        return ""
-
     monkeypatch.setattr(KitAgent, "_ask_modem", sign)
-    kit = kit_of(LineModem(body, lambda _command: 0.001), tmp_path, monkeypatch, StatusRegistry())
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
     call = FetchCurrentJob("kit")
-    signed: list[object] = []
 
-    async def look_after() -> None:
-        looking_after = asyncio.ensure_future(kit.link.run())
-        for _ in range(2):
-            await asyncio.sleep(180.0 if signed else 20.0)
-            credential = kit._client.keyring.choose(call)
-            assert credential is not None
-            signed.append(claims_of(await credential.headers(call))["jti"])
-        await cancel_and_wait(looking_after)
+    async def signed_for() -> object:
+        credential = kit._client.keyring.choose(call)
+        assert credential is not None
+        return claims_of(await credential.headers(call))["jti"]
 
-    virtual_time.run(look_after())
-    assert signed == ["first", "other"]
+    assert virtual_time.run(seen_of_both(kit, signed_for)) == ["first", "other"]
 
 
 def test_a_kit_is_located_and_asked_for_jobs_once_at_its_contact_and_not_at_each_registration(
