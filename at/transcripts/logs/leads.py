@@ -43,7 +43,7 @@ _MARK = (
 LEADS = (
     CLOCK,
     KIT_MARK,
-    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
+    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,15})(?: \d+\.\d+)?\]\s*"),
     # Seconds or milliseconds since the start.
     re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
@@ -14,12 +14,14 @@ from at.transcripts.logs.shapes import IN, LEFT, OUT, RIGHT
 from at.transcripts.steps import Direction
 
 COLUMNS = {
-    "time": re.compile(r"(?:date ?|start_)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
+    "time": re.compile(r"[@_]?(?:(?:date ?|start_)?time(?:stamp)?\b.*|date|ts)", re.IGNORECASE),
     "direction": re.compile(
         r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source|(?:analyzer )?name", re.IGNORECASE
     ),
     "data": re.compile(
-        r"data|bytes|text|message|payload|content|line|decoded protocol result", re.IGNORECASE
+        r"[@_]?(?:data|bytes|text|message|payload|content|line|raw|value)"
+        r"|decoded protocol result",
+        re.IGNORECASE,
     ),
 }
 _LEVELS = frozenset({"level", "severity", "stream", "logger", "priority"})
@@ -36,6 +38,11 @@ _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
     (Direction.RECEIVED, re.compile(rf"{IN}|{LEFT}|<", re.IGNORECASE)),
 )
+_MARKS = {Direction.SENT: "TX: ", Direction.RECEIVED: "RX: ", None: ""}
+_DATED = re.compile(r"\d{4}-\d\d-\d\d|\d{10}")
+"""How a time begins that is a later one if its text is: not at midnight does it begin anew."""
+_COMPARED = 100
+"""Rows by which it is told whether a table begins with the newest."""
 
 
 def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -65,6 +72,10 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     yield from found or kept
 
 
+_Row = tuple[int, list[str]]
+"""The cells of a row, and the number of the line on which it begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     delimiter: str
@@ -72,7 +83,19 @@ class _Table:
     columns: dict[str, int]
 
     def rows(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Yield the rows as lines. Raises TranscriptError."""
+        """Yield the rows as lines, oldest first. Raises TranscriptError."""
+        return ((number, self.line(row)) for number, row in self._in_order(self._cells(numbered)))
+
+    def _in_order(self, rows: Iterator[_Row]) -> Iterator[_Row]:
+        """Yield the rows, from the last one where an export has the newest first."""
+        first = list(islice(rows, _COMPARED))
+        times = [row[self.columns["time"]] for _, row in first if "time" in self.columns]
+        dated = [time for time in times if _DATED.match(time)]
+        if dated and dated[0] > dated[-1]:
+            return reversed([*first, *rows])
+        return chain(first, rows)
+
+    def _cells(self, numbered: Iterator[tuple[int, str]]) -> Iterator[_Row]:
         begin = 0
 
         def lines() -> Iterator[str]:
@@ -88,7 +111,7 @@ class _Table:
             quoting=csv.QUOTE_NONE if own_quotes else csv.QUOTE_MINIMAL,
             strict=True,
         )
-        before: tuple[int, list[str]] | None = None
+        before: _Row | None = None
         while True:
             begin = 0
             try:
@@ -105,47 +128,57 @@ class _Table:
                 continue
             cells = [cell.strip() for cell in row]
             data = _of_bytes(row[self.columns["data"]])
-            if before and data and self._side(cells) == self._side(before[1]):
+            if data and "direction" in self.columns and direction_of(self._side(cells)) is None:
+                cells[self.columns["direction"]] = ""  # an analyser's own name
+            if before and data and self._goes_on(before[1], cells):
                 before[1][self.columns["data"]] += data
                 continue
             if before:
-                yield before[0], self.line(before[1])
+                yield before
             cells[self.columns["data"]] = data or cells[self.columns["data"]]
             before = begin, cells
         if before:
-            yield before[0], self.line(before[1])
+            yield before
+
+    def _goes_on(self, begun: list[str], cells: list[str]) -> bool:
+        """Return whether bytes are of the line that bytes above them began."""
+        ended = begun[self.columns["data"]].endswith("\\n")
+        return not ended and self._side(cells) == self._side(begun)
 
     def _side(self, row: list[str]) -> str:
-        return row[self.columns["direction"]]
+        return row[self.columns["direction"]] if "direction" in self.columns else ""
 
     def line(self, row: list[str]) -> str:
-        direction = direction_of(self._side(row))
-        if direction is None:
+        side = self._side(row)
+        direction = direction_of(side)
+        if side and direction is None:
             return " ".join(row)
-        mark = "TX" if direction is Direction.SENT else "RX"
         time = f"[{row[self.columns['time']]}] " if "time" in self.columns else ""
         is_time = any(lead.fullmatch(time) for lead in LEADS)
-        return f"{time if is_time else ''}{mark}: {row[self.columns['data']]}"
+        return f"{time if is_time else ''}{_MARKS[direction]}{row[self.columns['data']]}"
 
 
 def table_under(heading: str) -> _Table | None:
-    """Return the table with this heading, if it names directions and what was sent or received."""
+    """Return the table with this heading, if it names what was said, and its time or direction.
+
+    What logs are kept in exports no direction, nor does a logic analyser on one line of a port.
+    """
     for delimiter in ",;\t|":
         cells = [cell.strip(' "') for cell in heading.split(delimiter)]
-        if columns := _columns_of(cells):
+        columns = _columns_of(cells)
+        if "data" in columns and len(columns) > 1:
             return _Table(delimiter, len(cells), columns)
     return None
 
 
 def _columns_of(names: Iterable[str]) -> dict[str, int]:
-    """Return the place of each column that is known; none if direction or data is not there."""
-    columns = {
+    """Return the place of each column that is known."""
+    return {
         name: index
         for index, cell in enumerate(names)
         for name, pattern in COLUMNS.items()
         if pattern.fullmatch(cell)
     }
-    return columns if {"direction", "data"} <= columns.keys() else {}
 
 
 def without_record(line: str) -> str:
@@ -154,7 +187,8 @@ def without_record(line: str) -> str:
     It is a row of a table if it names direction and data, or a logger's if it names a level.
     """
     record = _record_in(line)
-    if columns := _columns_of(record):
+    columns = _columns_of(record)
+    if {"direction", "data"} <= columns.keys():
         row = [str(value).strip() for value in record.values()]
         return _Table("", len(row), columns).line(row)
     message = next((record[name] for name in _MESSAGES if name in record), None)

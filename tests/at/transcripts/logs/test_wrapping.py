@@ -135,6 +135,59 @@ def test_a_row_that_its_heading_does_not_fit_is_refused_by_its_line(row: str, re
     assert "stands in quotes" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("heading", "row"),
+    [
+        ("timestamp,message", '{0}000,"{1}"'),  # CloudWatch's; its Insights have @ before names
+        ("@timestamp,@message", '2026-11-02 10:00:0{0}.000,"{1}"'),
+        ('"Date","Host","Message"', '"2026-11-02T10:00:0{0}.000Z","gw-1","{1}"'),  # Datadog's
+        ("_time;_raw", '2026-11-02T10:00:0{0}.000+0000;"{1}"'),  # Splunk's
+    ],
+)
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_an_export_of_a_store_of_logs_has_no_direction_and_may_begin_with_the_newest(
+    heading: str, row: str, newest_first: bool
+) -> None:
+    said = [(3, "AT+CEREG?"), (4, '+CEREG: 5,3,""00B7"",""0001D003"",7,0,15'), (4, "OK")]
+    first = "170000000" if row.startswith("{") else ""
+    rows = [first + row.format(second, text) for second, text in said]
+    lines = read_log("\n".join([heading, *rows[:: -1 if newest_first else 1]]).encode()).lines
+    assert [(line.side, line.text) for line in lines] == [
+        (Side.SENT, "AT+CEREG?"),
+        (Side.RECEIVED, '+CEREG: 5,3,"00B7","0001D003",7,0,15'),
+        (Side.RECEIVED, "OK"),
+    ]
+    times = [line.at_s for line in lines if line.at_s is not None]
+    assert [time - times[0] for time in times] == [0, 1, 1]
+
+
+def test_a_table_of_the_time_of_day_may_go_over_midnight() -> None:
+    assert read("time,data\n23:59:59,AT+CGMM\n00:00:01,nRF9151-LACA\n00:00:01,OK\n") == [
+        (Side.SENT, "AT+CGMM"), (Side.RECEIVED, "nRF9151-LACA"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("heading", "row"),
+    [  # Saleae's Logic 1 and 2
+        ("Time [s],Value,Parity Error,Framing Error", "{0:.15f},{1},,"),
+        ("name,type,start_time,duration,data", '"Async Serial","data",{0},8e-05,{2}'),
+    ],
+)
+def test_a_logic_analyser_on_one_line_of_a_port_names_no_direction(heading: str, row: str) -> None:
+    said = "AT+CFUN?\r\r\n+CFUN: 1\r\n\r\nOK\r\n"
+    rows = [
+        row.format(number / 1000, repr(sign)[1:-1], f"0x{ord(sign):02X}")
+        for number, sign in enumerate(said)
+    ]
+    lines = read_log("\n".join([heading, *rows]).encode()).lines
+    assert [(line.side, line.text, line.at_s) for line in lines] == [
+        (Side.SENT, "AT+CFUN?", 0.0),
+        (Side.RECEIVED, "+CFUN: 1", 0.011),
+        (Side.RECEIVED, "OK", 0.023),
+    ]
+
+
 def test_html_is_unescaped_where_all_is_escaped() -> None:
     assert read("&gt; AT+X=&quot;a&amp;b&quot;\n&lt; OK\n") == [
         (Side.SENT, 'AT+X="a&b"'), (Side.RECEIVED, "OK"),
