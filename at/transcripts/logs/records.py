@@ -30,7 +30,8 @@ _LOGFMT = re.compile(r'(?:(?P<name>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]*)(?: 
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 _ARRAY = re.compile(r'\s*(?:\[\s*(?:\{.*)?|\{\s*|\{\s*"\w+":\s*\[.*)')
 """How a document of JSON begins that is an array of objects, or has one."""
-_ELEMENT = re.compile(r"[\s,]*(?=\{)")
+_GAP = re.compile(r"[\s,]*")
+_END = re.compile(r"[\s,]*(?:\]|\Z)")
 _DECODER = json.JSONDecoder()
 _BYTES = re.compile(r"(?:0x[0-9a-f]{2}[ ,]*)+|\\[rn]|.", re.IGNORECASE)
 """A cell of a logic analyser, which has a byte or a few: those of one direction go on."""
@@ -48,7 +49,7 @@ _COMPARED = 100
 def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the objects of a document of JSON that is one array, a line each; other lines as such.
 
-    The number is that of the line on which an object begins.
+    The number is that of the line on which an object begins. What is damaged stays as it stands.
     """
     lines = iter(numbered)
     first = next(lines, (0, ""))
@@ -60,14 +61,21 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     at = ends = text.find("[") + 1
     found: list[tuple[int, str]] = []
     row = 0
-    while begin := _ELEMENT.match(text, at):
-        row += text.count("\n", ends, begin.end())
-        ends = begin.end()
+    while not _END.match(text, at):
+        begin = _GAP.match(text, at).end()  # type: ignore[union-attr] # it also matches nothing
+        row += text.count("\n", ends, begin)
+        ends = begin
         try:
-            value, at = _DECODER.raw_decode(text, ends)
-        except (ValueError, RecursionError):
-            yield from kept
-            return
+            if not text.startswith("{", begin):
+                raise ValueError
+            value, at = _DECODER.raw_decode(text, begin)
+        except (ValueError, RecursionError) as error:
+            if not found or isinstance(error, RecursionError):
+                yield from kept
+                return
+            at = text.find("{", begin + 1) % (len(text) + 1)
+            found.append((kept[row][0], text[begin:at].replace("\n", " ")))
+            continue
         found.append((kept[row][0], json.dumps(value)))
     yield from found or kept
 

@@ -382,6 +382,18 @@ def test_a_document_of_json_that_breaks_off_is_read_line_by_line() -> None:
     assert read(log)[0] == (Side.SENT, "AT")
 
 
+@pytest.mark.parametrize("damage", ['{"dir": rx", "data": "+CFUN: 1"}', "x", '{"dir": "rx'])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_damage_within_an_array_of_json_costs_nothing_behind_it(damage: str, end: str) -> None:
+    first, last = (f'{{"dir": "tx", "data": "AT+{name}"}}' for name in ("CFUN?", "CGMM"))
+    log = f'[{first},{end}{damage},{end}{last},{end}{{"dir": "rx", "data": "OK"}}]\n'
+    lines = read_log(log.encode()).lines
+    assert [(line.side, line.text) for line in lines if line.side is not Side.LOG] == [
+        (Side.SENT, "AT+CFUN?"), (Side.SENT, "AT+CGMM"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    assert [line.number for line in lines] == ([1, 2, 3, 4] if end else [1, 1, 1, 1])
+
+
 def test_a_line_of_an_array_of_json_has_its_number() -> None:
     log = '[\n  {"direction": "TX",\n   "data": "AT"},\n  {"direction": "RX", "data": "OK"}\n]\n'
     assert [line.number for line in read_log(log.encode()).lines] == [2, 4]
