@@ -184,9 +184,12 @@ def _refuse_several(shape: Shape, heads: list[Head]) -> None:
         if score_of(shape, [head for head in heads if head.kit == kit][:SAMPLE_LINES])[0] > 2
     ]
     if len(kits) > 1:
+        # To grep a name is a word of another one that goes on behind a hyphen: app and app-2.
+        longer = (kit for kit in kits[1:] if re.search(rf"\b{re.escape(kits[0])}\b", kit))
+        others = "".join(f" | grep -vwF {quote(kit)}" for kit in longer)
         raise TranscriptError(
             f"the log holds the sessions of several kits: {', '.join(kits)}",
-            hint=f"give the lines of one, such as `grep -wF {quote(kits[0])} LOG > ONE`",
+            hint=f"give the lines of one, such as `grep -wF {quote(kits[0])} LOG{others} > ONE`",
         )
 
 

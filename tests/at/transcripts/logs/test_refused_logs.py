@@ -76,18 +76,27 @@ def test_a_log_of_a_kit_that_prints_the_sentences_of_its_receiver_is_not_refused
     assert [line.text for line in read_log(log).lines][1] == "$GPGGA,,,,,,0,,99.99,,,,,,*48"
 
 
-@pytest.mark.parametrize("lead", ["kit-{}  | ", "[pod/kit-{}/at] ", "COM{}: ", "kit{}: "])
-def test_the_sessions_of_several_kits_are_not_mixed(lead: str, tmp_path: Path) -> None:
-    session = "> AT+CFUN?\n< +CFUN: {}\n< OK\n"
+@pytest.mark.parametrize(
+    "leads",
+    [
+        ("kit-1  | ", "kit-10 | "),
+        ("[pod/kit-1/at] ", "[pod/kit-10/at] "),
+        ("COM1: ", "COM10: "),
+        ("kit1: ", "kit10: "),
+        ("app    | ", "app-2  | "),  # Docker Compose's
+        ("app-2  | ", "app    | "),
+    ],
+)
+def test_the_sessions_of_several_kits_are_not_mixed(leads: tuple[str, str], tmp_path: Path) -> None:
     one, other = (
-        "".join(f"{lead.format(n)}{line}\n" for line in session.format(n).splitlines())
-        for n in (1, 10)
+        "".join(f"{lead}{line}\n" for line in ("> AT+CFUN?", f"< +CFUN: {n}", "< OK"))
+        for n, lead in enumerate(leads)
     )
-    with pytest.raises(TranscriptError, match=r"several kits: .*1.*, .*10") as refused:
+    with pytest.raises(TranscriptError, match=r"several kits: \S+, \S+$") as refused:
         read_log((one + other).encode())
     (tmp_path / "LOG").write_text(one + other)
     command = str(refused.value.hint).split("`")[1]
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
     assert (tmp_path / "ONE").read_text() == one
-    console = f"{lead.format(10)}[00:00:01.000,000] <inf> app: sent AT+CFUN?\n"
+    console = f"{leads[1]}[00:00:01.000,000] <inf> app: sent AT+CFUN?\n"
     assert read_log((one + console).encode()).lines[0].text == "AT+CFUN?"
