@@ -145,7 +145,9 @@ SHAPES = (
     Shape(
         "uart:~$ at AT+X",
         _whole(
-            rf"(?:{PROMPT}|{_LINUX})\s*(?:> )?(?:[\w./-]+[\s=]+){{0,5}}(?P<quote>['\"]?)"
+            # A log line of the kit may have taken the prompt's place.
+            rf"(?:{PROMPT}|{_LINUX}|(?=at AT[+%#]))\s*(?:> )?"
+            r"(?:[\w./-]+[\s=]+){0,5}(?P<quote>['\"]?)"
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
         _whole(rf"{PROMPT}(?P<text>{_NAMED}.*)"),

@@ -336,6 +336,17 @@ def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
     assert [line.side for line in lines] == [SENT, RECEIVED]
 
 
+def test_a_command_in_a_shell_whose_prompt_went_to_a_line_of_the_kit_was_sent() -> None:
+    log = (
+        b"mosh:~$ Modem domain event: No IMEI\nat AT+CGMM\nnRF9151-LACA\n\nOK\nmosh:~$ at AT\nOK\n"
+    )
+    assert [(line.side, line.text) for line in read_log(log).lines] == [
+        (LOG, "Modem domain event: No IMEI"),
+        (SENT, "AT+CGMM"), (RECEIVED, "nRF9151-LACA"), (RECEIVED, "OK"),
+        (SENT, "AT"), (RECEIVED, "OK"),
+    ]  # fmt: skip
+
+
 def test_prints_of_a_program_with_commands_between_are_read() -> None:
     log = b"Initializing modem...\nAT+CEREG?\r\r\n+CEREG: 0,2\r\r\nOK\r\n[13290] ### TinyGSM\n"
     assert [line.side for line in read_log(log).lines] == [
