@@ -205,6 +205,10 @@ MARKED = {
         "2026-11-02 10:00:01,250 DEBUG at.port: >>> b'{}\\r'",
         "2026-11-02 10:00:01,500 DEBUG at.port: <<< b'\\r\\n{}\\r\\n'",
     ),
+    "a logger's name in a column of its own before the level": log_of(
+        "[00:00:01.250,000] modem        DEBUG: --> {}",
+        "[00:00:01.500,000] modem        DEBUG: <-- {}",
+    ),
     "Python's strings": log_of("'{}\\r'", "'{}\\r\\n'"),
     "Python's tuples": log_of("('tx', b'{}\\r')", "('rx', b'{}\\r\\n')"),
     "Python's dicts": log_of("{{'tx': b'{}\\r'}}", "{{'rx': b'{}\\r\\n'}}"),
