@@ -1,6 +1,7 @@
 """The interface of an installer, and how to tell that what it installed runs."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -94,16 +95,37 @@ def runs(package: Package, running: RunningVersion, before: str) -> bool:
 async def running_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
     """Return what of this type runs as the kit says over AT, None while it does not say.
 
-    +CGMR names the modem's version, #XSMVER that of Serial Modem. An application that was built
-    upon Serial Modem may name a version of its own behind these two: then that one counts. Raises
-    LinkLost.
+    Raises LinkLost.
     """
     try:
+        return await told_by_at(modem, kind)
+    except (CommandTimeout, ModemReset, NoAnswer, ParseError):
+        return None
+
+
+async def told_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
+    """Return what of this type runs as the kit says over AT, None for one that has no such answer.
+
+    Raises AtError of one that may tell it later. It has to tell it twice: by a line that came
+    damaged, another version than before would run, and no delta would fit.
+    """
+    told = await _told(modem, kind)
+    if told is not None and (again := await _told(modem, kind)) != told:
+        other = again.version if again else "nothing"
+        raise ParseError(f"the kit tells its version as {told.version}, then as {other}")
+    return told
+
+
+async def _told(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
+    """Ask once.
+
+    +CGMR names the modem's version, #XSMVER that of Serial Modem. An application that was built
+    upon Serial Modem may name a version of its own behind these two: then that one counts.
+    """
+    with suppress(CommandRejected):
         if kind in MODEM_TYPES:
             return RunningVersion((await modem.send(ReadRevision())).revision)
         if kind is FirmwareType.APP:
             versions = await modem.send(ReadSerialModemVersion())
             return RunningVersion(versions.customer or versions.git_describe)
-    except (CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError):
-        return None
     return None

@@ -37,13 +37,13 @@ class SerialModemInstaller:
     port: str = ""
 
     async def check(self, job: Job) -> str:
-        """Return why this kit cannot take it, "" where it can."""
+        """Return why this kit cannot take it, "" where it can. Raises AtError."""
         if self.modem.dialect is not Dialect.SERIAL_MODEM:
             return (
                 f"the kit on {self.modem.name} does not run Serial Modem, which takes images "
                 "over its port"
             )
-        if await self.running(job.kind) is None:
+        if await base.told_by_at(self.modem, job.kind) is None:
             return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
         return ""
 

@@ -12,10 +12,11 @@ from agent.fota.installers.base import InstallFailed, Package
 from agent.fota.installers.serial_modem import SerialModemInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
-from at.protocol.errors import ModemReset
+from at.protocol.errors import ModemReset, ParseError
 from at.virtual.transport import VirtualTransport
 from tests.support.fota.signed_images import signed_image
 from tests.support.harness.manual_clock import ManualClock
+from tests.support.modem.line_modem import LineModem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -96,6 +97,48 @@ async def test_a_revert_is_seen(tmp_path: Path) -> None:
         await installer.install(new, lambda *_: None)
         with pytest.raises(NotSeen, match="as before"):
             await read_back(installer, new, before=before.version, clock=ManualClock())
+
+
+@asynccontextmanager
+async def kit_that_tells(*revisions: str) -> AsyncIterator[SerialModemInstaller]:
+    """Open a kit that answers AT+CGMR so, one after the other, and with the last from then on."""
+    told = list(revisions)
+
+    def body(command: str) -> str:
+        if command != "AT+CGMR":
+            return ""
+        return told.pop(0) if len(told) > 1 else told[0]
+
+    modem = Modem(LineModem(body).transport, dialect="serial-modem")
+    await modem.open()
+    try:
+        yield SerialModemInstaller(modem)
+    finally:
+        await modem.close()
+
+
+RUNS = "mfw_nrf91x1_2.0.4"
+DAMAGED = "mfw_nrf91x1_2.0."
+
+
+@pytest.mark.parametrize("first", [f"net: up\r\n{RUNS}", DAMAGED], ids=["a print", "a loss"])
+async def test_a_version_that_came_damaged_rejects_no_job(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    job = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9").job
+    async with kit_that_tells(first, RUNS) as installer:
+        with pytest.raises(ParseError):
+            await installer.check(job)
+        assert await installer.check(job) == ""
+
+
+async def test_a_version_that_came_damaged_is_no_other_than_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    unnamed = package(path, FirmwareType.MODEM, "")
+    async with kit_that_tells(DAMAGED, RUNS) as installer:
+        with pytest.raises(NotSeen, match="as before"):
+            await read_back(installer, unnamed, before=RUNS, clock=ManualClock())
 
 
 async def test_another_firmware_on_the_kit_is_refused_before_the_download(tmp_path: Path) -> None:
