@@ -9,11 +9,11 @@ from agent.errors import AgentError, BadAnswer, Unavailable, Untrusted
 from agent.fota.clock import AsyncClock
 from agent.fota.journal import JobResult
 from agent.retry import spread_s
-from at.protocol.errors import AtError, ModemReset
+from at.protocol.errors import AtError, ModemReset, ParseError
 
 SOON_S = 60.0
 """Until the next poll after one that another server answered, as of a network that wants a log-in
-first, or that a restart of the kit broke off: neither lasts for an interval."""
+first, or that a restart of the kit or a damaged line broke off: none lasts for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ async def poll_jobs(
         except (AgentError, AtError) as error:
             observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
-            if isinstance(error, BadAnswer | Untrusted | ModemReset):
+            if isinstance(error, BadAnswer | Untrusted | ModemReset | ParseError):
                 interval = min(interval_s, SOON_S)
         else:
             observer.result(result)
