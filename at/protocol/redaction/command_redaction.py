@@ -44,6 +44,7 @@ _CREDENTIAL = re.compile(
 )
 
 _SIGN = re.compile("[+%#^$*!]")
+_QUOTE_OR_END = re.compile(r"[\"\r\n]|\0+")
 _LINE_ENDS = "\r\n\0"
 # A NUL ends a line if another one begins behind it; else noise put it there.
 _FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
@@ -283,10 +284,16 @@ def _without_queries(line: re.Match[str]) -> str:
     return _ADDRESS_QUERY.sub("?{redacted:query}", text) if "://" in text else text
 
 
+@cache
+def _without_quotes(ends: str) -> re.Pattern[str]:
+    """Return the pattern of a parameter, which ends at each of these characters."""
+    return re.compile(f'[^,"{re.escape(ends)}]*')
+
+
 def _parameters(text: str, at: int, closer: str, ends: str) -> tuple[list[Parameter], int] | None:
     """Return the parameters from `at` on and where the command ends; None if they break V.250."""
     parameters: list[Parameter] = []
-    bare = re.compile(f'[^,"{re.escape(ends)}]*')
+    bare = _without_quotes(ends)
     while True:
         at = _skip_blanks(text, at)
         sign = text[at : at + 1]
@@ -351,7 +358,7 @@ def _end_of_line(text: str, at: int, closer: str) -> int:
     """
     in_shell = closer == '"'
     quoted = in_shell
-    for match in re.compile(r"[\"\r\n]|\0+").finditer(text, at):
+    for match in _QUOTE_OR_END.finditer(text, at):
         if match.group() == '"':
             quoted = not quoted
         elif quoted or (in_shell and text[match.start() - 1] != '"'):

@@ -76,18 +76,17 @@ def _in_escapes(
     text: str, clean: Clean, pattern: re.Pattern[str], meant: Callable[[str], str]
 ) -> str:
     """Return a text that is read without its escapes; outside of what changes they stay."""
+    read = pattern.sub(lambda escape: meant(escape.group()), text)
+    cleaned = clean(read)
+    if cleaned == read:
+        return text
     escapes: dict[str, str] = {}
-    pieces: list[str] = []
     behind = [(0, 0)]
     """Where the text goes on behind each escape, as it is read and as it stands."""
     for match in pattern.finditer(text):
         escapes[meant(match.group())] = match.group()
-        pieces += (text[behind[-1][1] : match.start()], meant(match.group()))
-        behind.append((behind[-1][0] + len(pieces[-2]) + 1, match.end()))
-    read = "".join((*pieces, text[behind[-1][1] :]))
-    cleaned = clean(read)
-    if cleaned == read:
-        return text
+        read_to, stands_to = behind[-1]
+        behind.append((read_to + match.start() - stands_to + 1, match.end()))
     begin = _same(read, cleaned)
     end = _same(read[begin:][::-1], cleaned[begin:][::-1])
     changed = cleaned[begin : len(cleaned) - end]
