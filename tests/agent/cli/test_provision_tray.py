@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.provisioning.kit_faults import KIT_FAULTS, FaultInjection
+from tests.support.provisioning.ledgers import until_free
 from tests.support.provisioning.postgres import PostgresMissing, PostgresServer, postgres_if_there
 from tests.support.provisioning.station_faults import STATION_FAULTS, StationFault
 from tests.support.provisioning.tray import flash_writes
@@ -107,6 +108,8 @@ def test_whatever_happens_to_the_station_a_rerun_finishes_the_tray(
     with tray_trial(tmp_path / "tray", SIXTEEN, server=server_of(ledger, request)) as trial:
         assert fault.deviations(fault.on(trial, board=5)) == []
         fault.repair(trial)
+        if trial.ledger:
+            until_free(trial.ledger)
         again = trial.run()
         assert [line for line in again.by_port.values() if line["exit"]] == []
         assert again.code == 0, again.errors

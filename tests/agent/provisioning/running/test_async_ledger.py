@@ -35,7 +35,7 @@ from tests.support.provisioning.claimed_boards import (
     steps,
 )
 from tests.support.provisioning.far_database import ClientFrames, FarDatabase, far_database
-from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of, until_free
 from tests.support.provisioning.virtual_tray import Tray, provision, station_of
 
 THIRD = "50503041-3633-4261-803d-1e2b8f70333c"
@@ -384,6 +384,7 @@ async def test_a_connection_that_is_lost_at_any_trip_leaves_what_a_rerun_ends(
             far.cut_at = far.trips + trip
             [lost] = await provision(station, tray, 1)
             assert lost.outcome == ("failed" if reached(far) else "done")
+        await asyncio.to_thread(until_free, database)
         async with station_of(standin, tmp_path, address=far.url) as station:
             [again] = await provision(station, tray, 1)
             [last] = await provision(station, tray, 1)
