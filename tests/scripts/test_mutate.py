@@ -170,7 +170,7 @@ def test_what_a_test_runs_is_measured_with_the_processes_that_it_starts(tree: Tr
 def test_a_mutant_is_killed_or_survives_or_runs_out_of_time_and_is_taken_back(
     tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mutation_trees, "_PATIENCE_S", 3)
+    monkeypatch.setattr(mutation_trees, "_PATIENCE_S", 10)
     door = tree.folder / "agent" / "door.py"
     source = door.read_bytes()
     tests = [
