@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import sqlite3
-import subprocess
-import sys
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import Selection
+from tests.support.outbox.killed_runs import killed_runs
 from tests.support.outbox.outbox_before import NAME, write
 from tests.support.outbox.outboxes import Clock, bodies, event, outbox, totals, waiting
 
@@ -158,38 +158,39 @@ def test_no_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
 
 # Kills itself at a given one of the steps in which something is written or removed.
 KILLED_START = """
-import os, sys
-from pathlib import Path
 from tests.support.outbox.outboxes import outbox
-left = int(sys.argv[2])
-write = os.write
-def at_step():
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), 9)
-def counted(descriptor, data):
-    at_step()
-    return write(descriptor, data)
-os.write = counted
+
 STEPS = ("os.rename", "os.remove", "sqlite3.connect")
-sys.addaudithook(lambda name, _: name in STEPS and at_step())
-outbox(Path(sys.argv[1])).close()
+
+def run(folder, left):
+    write = os.write
+    def at_step():
+        nonlocal left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), 9)
+    def counted(descriptor, data):
+        at_step()
+        return write(descriptor, data)
+    os.write = counted
+    sys.addaudithook(lambda name, _: name in STEPS and at_step())
+    outbox(folder).close()
 """
 
 
 def test_a_start_that_is_killed_meanwhile_neither_loses_nor_doubles(tmp_path: Path):
     counts = "INSERT INTO counts VALUES('delivered', 41)"
     write(tmp_path / "as it was" / "state", ITEMS, at=NOW, statements=[counts])
-    for step in range(1, 100):
-        folder = tmp_path / str(step)
-        shutil.copytree(tmp_path / "as it was", folder)
-        child = [sys.executable, "-c", KILLED_START, str(folder), str(step)]
-        code = subprocess.run(child, check=False).returncode
-        assert deliver_all(folder) == BODIES, step
-        with outbox(folder) as box:
-            assert totals(box).counts["delivered"] == 41 + len(ITEMS), step
-        assert not list((folder / "state").glob("outbox.sqlite*[!k]"))
-        if code == 0:
-            break
+    with killed_runs(KILLED_START) as run:
+        for step in range(1, 100):
+            folder = tmp_path / str(step)
+            shutil.copytree(tmp_path / "as it was", folder)
+            code, _ = run(folder, step)
+            assert code in {0, -signal.SIGKILL}
+            assert deliver_all(folder) == BODIES, step
+            with outbox(folder) as box:
+                assert totals(box).counts["delivered"] == 41 + len(ITEMS), step
+            assert not list((folder / "state").glob("outbox.sqlite*[!k]"))
+            if code == 0:
+                break
     assert step > 10
