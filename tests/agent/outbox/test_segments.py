@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
-import sys
+import signal
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from agent.outbox import ItemKind, frames
 from agent.outbox.items import Selection
 from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE
 from agent.outbox.store import Store
+from tests.support.outbox.killed_runs import killed_runs
 from tests.support.outbox.outbox_damage import KINDS, Sound, make, tried
 from tests.support.outbox.outboxes import bodies, chunk, chunks, event, outbox, totals, waiting
 
@@ -144,54 +143,56 @@ def test_few_items_in_many_segments_are_moved_together(tmp_path: Path):
 
 # Kills itself at a given one of its writes, renames and removals, while it begins new segments.
 KILLED = """
-import os, sys
-from pathlib import Path
-from tests.support.outbox.outboxes import event, outbox
-from agent.outbox import ItemKind
+from tests.support.outbox.outboxes import outbox
+from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import Selection
-from agent.outbox.store import Store
-left = int(sys.argv[2])
-write = os.write
-def at_step(*_):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), 9)
-def counted(descriptor, data):
-    if descriptor != 1:
-        at_step()
-    return write(descriptor, data)
-os.write = counted
-sys.addaudithook(lambda name, _: name in ("os.rename", "os.remove", "os.truncate") and at_step())
-with outbox(Path(sys.argv[1])) as box:
-    for number in range(24):
-        box.put([event(number + 10 ** 60000)])
-        os.write(1, b"+%d\\n" % number)
-        if number % 3 == 2:
-            (item,) = box.transact(lambda s: s.take("kit", ItemKind.EVENT, Selection(1, 1 << 30)))
-            os.write(1, b"-%d\\n" % int(item.body[-3:-1]))
-            box.transact(lambda s: s.remove_delivered([item.id]))
+
+STEPS = ("os.rename", "os.remove", "os.truncate")
+
+def run(folder, left):
+    write = os.write
+    def at_step():
+        nonlocal left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), 9)
+    def counted(descriptor, data):
+        if descriptor != 1:
+            at_step()
+        return write(descriptor, data)
+    os.write = counted
+    sys.addaudithook(lambda name, _: name in STEPS and at_step())
+    with outbox(folder) as box:
+        for number in range(24):
+            box.put([NewItem(ItemKind.EVENT, "kit", b"%060000d" % number)])
+            os.write(1, b"+%d\\n" % number)
+            if number % 3 == 2:
+                (item,) = box.transact(
+                    lambda s: s.take("kit", ItemKind.EVENT, Selection(1, 1 << 30))
+                )
+                os.write(1, b"-%d\\n" % int(item.body[-2:]))
+                box.transact(lambda s: s.remove_delivered([item.id]))
 """
 
 
-def steps() -> Iterator[int]:
-    dice = random.Random(3)
-    yield from (dice.randrange(1, 90) for _ in range(12))
-
-
 def test_a_kill_while_segments_come_and_go_loses_nothing(tmp_path: Path):
-    for at, step in enumerate(steps()):
-        folder = tmp_path / str(at)
-        child = [sys.executable, "-c", KILLED, str(folder), str(step)]
-        said = subprocess.run(child, capture_output=True, check=False).stdout.decode().split()
-        put = {int(word[1:]) for word in said if word[0] == "+"}
-        sent = {int(word[1:]) for word in said if word[0] == "-"}
-        with outbox(folder) as box:
-            kept = [int(body[-3:-1]) for body in bodies(box, ItemKind.EVENT)]
-            assert box.damage is None
-        assert put - sent <= set(kept), step
-        assert kept == sorted(kept)
-        shutil.rmtree(folder)
+    with killed_runs(KILLED) as run:
+        for step in range(1, 1000, 3):
+            folder = tmp_path / str(step)
+            code, said = run(folder, step)
+            assert code in {0, -signal.SIGKILL}
+            put = {int(word[1:]) for word in said if word[0] == "+"}
+            sent = {int(word[1:]) for word in said if word[0] == "-"}
+            with outbox(folder) as box:
+                kept = [int(body[-2:]) for body in bodies(box, ItemKind.EVENT)]
+                assert box.damage is None
+            assert put - sent <= set(kept), step
+            assert kept == sorted(kept)
+            shutil.rmtree(folder)
+            if code == 0:
+                break
+    assert (len(put), len(sent)) == (24, 8)
+    assert step > 30
 
 
 def test_what_one_transaction_adds_and_takes_away_again_leaves_the_others_whole(tmp_path: Path):
