@@ -30,6 +30,7 @@ def _delete_left(folder: Path) -> None:
     """Delete a folder of this user whose process is gone."""
     with suppress(OSError, HeldByAnother):
         is_ours = sys.platform == "win32" or folder.lstat().st_uid == os.geteuid()
-        if is_ours and (folder / _LOCK).is_file():  # one that is just being made has none yet
+        # One that is just being made has no lock yet, or one in which no holder stands.
+        if is_ours and (folder / _LOCK).stat().st_size:
             ProcessLock(folder / _LOCK).release()
             shutil.rmtree(folder)

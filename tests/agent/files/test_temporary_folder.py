@@ -48,13 +48,22 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_start_and_one_in_use_st
     assert [*temporary.iterdir()] == [unlocked]
 
 
+def test_a_folder_whose_lock_is_just_being_made_stays(temporary: Path) -> None:
+    """The lock is a file before it is locked, and has its holder's number from then on."""
+    begun = temporary / "cellagent-test-of-one-that-starts"
+    begun.mkdir()
+    (begun / "lock").touch()
+    with temporary_folder("cellagent-test"):
+        assert begun.is_dir()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="owners are POSIX's")
 def test_a_folder_that_another_user_left_stays(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = temporary / "cellagent-test-of-another-user"
     left.mkdir()
-    (left / "lock").touch()
+    (left / "lock").write_text("\n4194304\n")
     monkeypatch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
     with temporary_folder("cellagent-test"):
         assert left.is_dir()
