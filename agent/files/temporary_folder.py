@@ -18,7 +18,8 @@ def temporary_folder(name: str) -> Iterator[Path]:
     """Make a folder below a name, 0700, and delete it in the end, with those that a kill left."""
     for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
         _delete_left(left)
-    with tempfile.TemporaryDirectory(prefix=f"{name}-") as made:
+    # Another that starts may be at it, too, once its lock is free.
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as made:
         lock = ProcessLock(Path(made, _LOCK))
         try:
             yield Path(made)

@@ -57,6 +57,21 @@ def test_a_folder_whose_lock_is_just_being_made_stays(temporary: Path) -> None:
         assert begun.is_dir()
 
 
+def test_an_end_that_another_start_meets_is_no_failure(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one makes the lock anew, to delete the folder, too."""
+    remove = os.rmdir
+
+    def met(path: str, **options: int) -> None:
+        (temporary / Path(path).name / "lock").touch()
+        remove(path, **options)
+
+    with temporary_folder("cellagent-test") as ours:
+        monkeypatch.setattr(os, "rmdir", met)
+    assert [*ours.iterdir()] == [ours / "lock"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="owners are POSIX's")
 def test_a_folder_that_another_user_left_stays(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
