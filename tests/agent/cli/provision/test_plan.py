@@ -84,10 +84,3 @@ async def test_each_port_that_is_named_is_a_board_however_it_is_named(private_ho
     assert "try: `cellagent provision plan --port /dev/none1`" in twice.err
     blank = await cellagent("provision", "plan", "--port", "/dev/no kit", "--port", "/dev/none2")
     assert "try: `cellagent provision plan --port '/dev/no kit'`" in blank.err
-
-
-def test_a_pattern_of_labels_that_is_none_is_told_by_the_plan_as_by_the_run() -> None:
-    set_value("provisioning.label_pattern", "[", profile="custom")
-    plan = completed("provision", "plan", "virtual:", *NO_SERVICE, "--profile", "custom")
-    assert plan.returncode == 2
-    assert "provisioning.label_pattern: '[' is no regular expression" in plan.stderr
