@@ -267,6 +267,11 @@ def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
         way_out = f"another program keeps it locked: `{named}` names it; end it, or its change"
     elif _code(error) in _DAMAGED or str(error).startswith("no such "):  # a table, or its column
         way_out = _way_out_of_damage(path)
+    elif _extended_code(error) == sqlite3.SQLITE_READONLY_DBMOVED and path is not None:
+        way_out = (
+            f"{path} was moved, deleted or replaced while this bench was writing it: put that "
+        )
+        way_out += f"file back, then run the same command again; {_NO_OTHER}"
     elif _code(error) == sqlite3.SQLITE_FULL and path is not None:
         shows = shlex.join(["df", "-h", str(path.parent)])
         way_out = f"free some space (`{shows}` shows how much is left), then run the same command "
@@ -285,8 +290,12 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
+    return _extended_code(error) & 0xFF
+
+
+def _extended_code(error: sqlite3.Error) -> int:
     # Errors of the module itself have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return getattr(error, "sqlite_errorcode", 0)
 
 
 def _make_folder_of(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -230,6 +231,27 @@ def test_a_file_that_another_program_writes_is_waited_for_too(tmp_path: Path) ->
 
 
 DAMAGES = ["its end is gone", "its middle is other bytes", "another file", "a table is gone"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open is not moved there")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_ledger_that_was_moved_while_it_was_written_is_to_be_put_back(
+    tmp_path: Path, replaced: bool
+) -> None:
+    """Nothing is written into a file that nobody will find again."""
+    path, kept = tmp_path / "ledger.sqlite", tmp_path / "kept.sqlite"
+    ledger = opened(str(path))
+    ledger.claim(run_of())
+    path.rename(kept)
+    if replaced:
+        shutil.copy(kept, path)
+    with pytest.raises(DatabaseFailed) as failed:
+        ledger.begin(UUID, "key")
+    assert f"{path} was moved, deleted or replaced" in failed.value.hint
+    kept.rename(path)
+    ledger.begin(UUID, "key")
+    assert [note.step for note in ledger.steps(UUID)] == ["key"]
+    ledger.close()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
