@@ -18,7 +18,7 @@ from agent.provisioning.running import board_run
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.bench import Bench
 from agent.provisioning.running.board_history import history_of
-from agent.provisioning.running.outcome import Outcome, outcome_of, unexpected_failure
+from agent.provisioning.running.outcome import Outcome, hint_of, outcome_of, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.tasks import cancel_and_wait
 from at.protocol.counts import counted
@@ -165,7 +165,7 @@ def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome
         exit=exit_code_of(error),
         reason_code=error.kind,
         reason=str(error),
-        hint=error.hint,
+        hint=hint_of(error),
     )
 
 
@@ -215,7 +215,7 @@ async def _plan_board(
             plan = await board_run.plan_board(port, board, goal, history)
             code = RefusedByRule.exit_code if plan.refusal else 0
     except (AgentError, AtError) as error:
-        plan = ProvisioningPlan(refusal=str(error), hint=error.hint)
+        plan = ProvisioningPlan(refusal=str(error), hint=hint_of(error))
         code = exit_code_of(error)
     finally:
         roll_call.leave(location)

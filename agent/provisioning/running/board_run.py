@@ -40,14 +40,20 @@ from agent.provisioning.planning.plan import (
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger
 from agent.provisioning.running.host_clock import check_host_clock
-from agent.provisioning.running.outcome import Outcome, StepTimes, outcome_of, unexpected_failure
+from agent.provisioning.running.outcome import (
+    Outcome,
+    StepTimes,
+    hint_of,
+    outcome_of,
+    unexpected_failure,
+)
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.provisioning.running.steps.modem import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.running.steps.module import ModuleSteps
 from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
-from at.protocol.errors import AtError, CommandRejected, ModemReset
+from at.protocol.errors import AtError, CommandRejected
 
 if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -55,7 +61,6 @@ if TYPE_CHECKING:
     from agent.provisioning.running.steps.registrar import Registrar
 
 _RESTORE_TIMEOUT_S = 20.0
-_AGAIN = "run the same command again: what is done is left alone"
 _WAIT_FOR_SERVICE = {
     *(ProvisioningStep.OTHER_KEYS, ProvisioningStep.CLAIM),
     *(ProvisioningStep.REGISTER, ProvisioningStep.PROOF),
@@ -296,9 +301,7 @@ class BoardRun:
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
         reason = "; ".join(filter(None, [str(error), asked_wait(error, self.station.now())]))
-        # A modem that restarted is to be read back, as the next run does.
-        hint = _AGAIN if isinstance(error, ModemReset) else error.hint or _AGAIN
-        failed = self._outcome(outcome_of(error), reason, hint, exit_code_of(error))
+        failed = self._outcome(outcome_of(error), reason, hint_of(error), exit_code_of(error))
         return replace(failed, reason_code=error.kind)
 
     def _outcome(

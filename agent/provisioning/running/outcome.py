@@ -14,7 +14,7 @@ from agent.provisioning.ledger import BoardBusy, LabelTaken
 from agent.provisioning.planning.other_keys import OtherKeyAtWork
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.roll_call import DuplicateIdentity
-from at.protocol.errors import AtError, PortBusy
+from at.protocol.errors import AtError, ModemReset, PortBusy
 
 _OUTCOMES = {
     BoardBusy: "busy",
@@ -25,6 +25,7 @@ _OUTCOMES = {
     LabelTaken: "refused",
     OtherKeyAtWork: "refused",
 }
+_AGAIN = "run the same command again: what is done is left alone"
 _log = logging.getLogger(__name__)
 
 
@@ -98,6 +99,12 @@ class Defect(AgentError):
 def outcome_of(error: AgentError | AtError) -> str:
     """Return the outcome of a run that ended with `error`: busy, swapped, refused or failed."""
     return next((name for kind, name in _OUTCOMES.items() if isinstance(error, kind)), "failed")
+
+
+def hint_of(error: AgentError | AtError) -> str:
+    """Return what to do about an error that ended a run; a rerun is always right."""
+    # A modem that restarted is to be read back, as the next run does.
+    return _AGAIN if isinstance(error, ModemReset) else error.hint or _AGAIN
 
 
 def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:

@@ -88,10 +88,11 @@ async def test_old_firmware_is_refused_before_anything_is_written(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("command", [2, 13], ids=["as it is opened", "as it is written to"])
 async def test_a_modem_that_restarts_meanwhile_is_only_to_be_run_again(
-    standin: StandIn, tmp_path: Path
+    standin: StandIn, tmp_path: Path, command: int
 ) -> None:
-    tray = Tray(tmp_path, faults=("reset-mid-command=13",))
+    tray = Tray(tmp_path, faults=(f"reset-mid-command={command}",))
     async with station_of(standin, tmp_path) as station:
         [outcome] = await provision(station, tray, 1)
     assert "the modem restarted" in outcome.reason
