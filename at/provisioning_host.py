@@ -5,6 +5,7 @@ writes credentials and after. What else it says is the end of the session.
 """
 
 import asyncio
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -143,8 +144,9 @@ async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = N
     turned on again.
     """
     asked: list[ProvisioningEvent] = []
+    restarts = modem.restarts
     try:
-        while (event := await _next(notices, first)) in DUTIES:
+        while (event := await _next(modem, notices, first, restarts)) in DUTIES:
             first = None
             asked.append(event)
             await modem.send(SetFunctionalMode(DUTIES[event]))
@@ -164,15 +166,25 @@ async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = N
         await renew_cloud_session(modem)
 
 
-async def _next(notices: Stream[Notice], first: Notice | None) -> ProvisioningEvent:
-    try:
-        async with asyncio.timeout(NEXT_S):
-            return event_of(await anext(notices) if first is None else first)
-    except TimeoutError as error:
-        raise ProvisioningFailed(
-            f"the kit's provisioning client has said nothing for {NEXT_S:.0f} s",
-            hint="restart the kit's application (AT#XRESET), then start it again",
-        ) from error
+async def _next(
+    modem: Modem, notices: Stream[Notice], first: Notice | None, restarts: int
+) -> ProvisioningEvent:
+    """Return what the client says next, in a session in which there were `restarts` before it."""
+    if first is not None:
+        return event_of(first)
+    for _ in range(math.ceil(NEXT_S / _LOOK_S)):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                return event_of(await anext(notices))
+        if modem.restarts > restarts:  # its session has ended with it, without a word
+            raise ProvisioningFailed(
+                "the kit restarted while it took its provisioning commands",
+                hint="start it again: what it was to take waits at the service",
+            )
+    raise ProvisioningFailed(
+        f"the kit's provisioning client has said nothing for {NEXT_S:.0f} s",
+        hint="restart the kit's application (AT#XRESET), then start it again",
+    )
 
 
 async def renew_cloud_session(modem: Modem) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -56,6 +57,19 @@ async def test_a_client_that_says_nothing_more_is_given_up(monkeypatch: pytest.M
     async with kit("AT+CFUN=1", faults=("provisioning-silent",)) as (modem, _):
         with pytest.raises(ProvisioningFailed, match="said nothing"):
             await provisioning_host.take_commands(modem)
+
+
+async def test_a_kit_that_restarts_is_not_waited_for() -> None:
+    async with kit("AT+CFUN=1", faults=("provisioning-silent",)) as (modem, virtual):
+        virtual.kit.schedule(0.0, lambda: virtual.kit.notify("#XNRFPROV: 1"))
+        taking = asyncio.create_task(provisioning_host.take_commands(modem))
+        while virtual.kit.active:  # noqa: ASYNC110 - the virtual modem has no event for it
+            await asyncio.sleep(0)
+        virtual.kit.schedule_restart(0.0)
+        with pytest.raises(ProvisioningFailed, match="restarted while it took") as failed:
+            async with asyncio.timeout(30):
+                await taking
+        assert "start it again" in failed.value.hint
 
 
 async def test_a_client_without_an_end_is_given_up() -> None:
