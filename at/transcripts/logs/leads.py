@@ -93,7 +93,8 @@ LEADS = (
         rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} \d{{4}}\]?:? ?"
     ),  # Tera Term, C's ctime
     re.compile(
-        r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
+        r"(?P<bracket>\[)?(?:(?P<microseconds>1\d{15})|(?P<millis>1\d{12})"
+        r"|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
     ),
     # What runs containers and jobs sets before what they print.
     re.compile(r"(?P<kit>[\w.-]+) +\| "),

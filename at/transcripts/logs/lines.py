@@ -83,6 +83,8 @@ def _seconds(match: re.Match[str]) -> float | None:
         return float(named["plain"])
     if named.get("millis"):
         return int(named["millis"]) / 1000
+    if named.get("microseconds"):
+        return int(named["microseconds"]) / 1_000_000
     if "hours" not in named:
         return None
     fraction = float(f"0.{named['fraction'] or '0'}{named.get('micros') or ''}")

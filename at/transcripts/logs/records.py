@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TypeVar
 
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
@@ -14,7 +15,9 @@ from at.transcripts.logs.shapes import IN, LEFT, OUT, RIGHT
 from at.transcripts.steps import Direction
 
 COLUMNS = {
-    "time": re.compile(r"[@_]?(?:(?:date ?|start_)?time(?:stamp)?\b.*|date|ts)", re.IGNORECASE),
+    "time": re.compile(
+        r"[@_]*(?:(?:date ?|start_|realtime_)?time(?:stamp)?\b.*|date|ts)", re.IGNORECASE
+    ),
     "direction": re.compile(
         r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source|(?:analyzer )?name", re.IGNORECASE
     ),
@@ -24,8 +27,9 @@ COLUMNS = {
         re.IGNORECASE,
     ),
 }
-_LEVELS = frozenset({"level", "severity", "stream", "logger", "priority"})
-_MESSAGES = ("msg", "message", "log", "event")
+_OF_LOGGERS = frozenset({"level", "severity", "stream", "logger", "priority", "ingestiontime"})
+"""What a record has that a logger or a store of logs wrote, and no kit."""
+_MESSAGES = ("msg", "message", "log", "event", "textpayload")
 _LOGFMT = re.compile(r'(?:(?P<name>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]*)(?: +|$))')
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 _ARRAY = re.compile(r'\s*(?:\[\s*(?:\{.*)?|\{\s*|\{\s*"\w+":\s*\[.*)')
@@ -43,11 +47,14 @@ _MARKS = {Direction.SENT: "TX: ", Direction.RECEIVED: "RX: ", None: ""}
 _DATED = re.compile(r"\d{4}-\d\d-\d\d|\d{10}")
 """How a time begins that is a later one if its text is: not at midnight does it begin anew."""
 _COMPARED = 100
-"""Rows by which it is told whether a table begins with the newest."""
+"""Rows by which it is told whether an export begins with the newest."""
+_T = TypeVar("_T")
 
 
 def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the objects of a document of JSON that is one array, a line each; other lines as such.
+    """Yield the objects of a document of JSON that is one array, a line each, oldest first.
+
+    Any other lines are yielded as they are.
 
     The number is that of the line on which an object begins. What is damaged stays as it stands.
     """
@@ -59,7 +66,7 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     kept = [first, *lines]
     text = "\n".join(line for _, line in kept)
     at = ends = text.find("[") + 1
-    found: list[tuple[int, str]] = []
+    found: list[tuple[str, tuple[int, str]]] = []
     row = 0
     while not _END.match(text, at):
         begin = _GAP.match(text, at).end()  # type: ignore[union-attr] # it also matches nothing
@@ -74,10 +81,19 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
                 yield from kept
                 return
             at = text.find("{", begin + 1) % (len(text) + 1)
-            found.append((kept[row][0], text[begin:at].replace("\n", " ")))
+            found.append(("", (kept[row][0], text[begin:at].replace("\n", " "))))
             continue
-        found.append((kept[row][0], json.dumps(value)))
-    yield from found or kept
+        time = next((str(value[name]) for name in value if COLUMNS["time"].fullmatch(name)), "")
+        found.append((time, (kept[row][0], json.dumps(value))))
+    yield from _oldest_first(iter(found)) if found else kept
+
+
+def _oldest_first(timed: Iterator[tuple[str, _T]]) -> Iterator[_T]:
+    """Yield what has these times, from the last one where an export has the newest first."""
+    first = list(islice(timed, _COMPARED))
+    dated = [time for time, _ in first if _DATED.match(time)]
+    is_turned = dated and dated[0] > dated[-1]
+    return (each for _, each in (reversed([*first, *timed]) if is_turned else chain(first, timed)))
 
 
 _Row = tuple[int, list[str]]
@@ -92,16 +108,10 @@ class _Table:
 
     def rows(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield the rows as lines, oldest first. Raises TranscriptError."""
-        return ((number, self.line(row)) for number, row in self._in_order(self._cells(numbered)))
-
-    def _in_order(self, rows: Iterator[_Row]) -> Iterator[_Row]:
-        """Yield the rows, from the last one where an export has the newest first."""
-        first = list(islice(rows, _COMPARED))
-        times = [row[self.columns["time"]] for _, row in first if "time" in self.columns]
-        dated = [time for time in times if _DATED.match(time)]
-        if dated and dated[0] > dated[-1]:
-            return reversed([*first, *rows])
-        return chain(first, rows)
+        at = self.columns.get("time")
+        cells = self._cells(numbered)
+        timed = (("" if at is None else row[at], (number, row)) for number, row in cells)
+        return ((number, self.line(row)) for number, row in _oldest_first(timed))
 
     def _cells(self, numbered: Iterator[tuple[int, str]]) -> Iterator[_Row]:
         begin = 0
@@ -199,8 +209,9 @@ def without_record(line: str) -> str:
     if {"direction", "data"} <= columns.keys():
         row = [str(value).strip() for value in record.values()]
         return _Table("", len(row), columns).line(row)
+    record = {name.lower(): value for name, value in record.items()}  # journald's are capital
     message = next((record[name] for name in _MESSAGES if name in record), None)
-    if not isinstance(message, str) or _LEVELS.isdisjoint(record):
+    if not isinstance(message, str) or _OF_LOGGERS.isdisjoint(record):
         return line
     told = (f"[{record[name]}] " for name in record if COLUMNS["time"].fullmatch(name))
     time = next((time for time in told if any(lead.fullmatch(time) for lead in LEADS)), "")

@@ -382,6 +382,32 @@ def test_a_document_of_json_that_breaks_off_is_read_line_by_line() -> None:
     assert read(log)[0] == (Side.SENT, "AT")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"MESSAGE":"{}","PRIORITY":"7","__REALTIME_TIMESTAMP":"{}000"}}',  # journald's
+        '{{"message": "{}", "timestamp": {}, "ingestionTime": 1}}',  # CloudWatch's
+        '{{"textPayload": "{}", "severity": "INFO", "timestamp": "{}"}}',  # Google's
+    ],
+)
+@pytest.mark.parametrize("marks", [("", ""), ("TX: ", "RX: ")])
+def test_what_a_store_of_logs_gives_in_json_is_its_messages(
+    form: str, marks: tuple[str, str]
+) -> None:
+    said = ((1700000000250, f"{marks[0]}AT+CGMM"), (1700000000500, f"{marks[1]}nRF9151-LACA"))
+    records = [form.format(text, millis) for millis, text in said]
+    for log in (
+        "\n".join(records),
+        f'{{\n"events": [\n{{"a": 1}},\n{",".join(records)}\n],\n"next": "f/3"}}',
+        f"[{','.join(reversed(records))}]",
+    ):
+        lines = [line for line in read_log(log.encode()).lines if "1}" not in line.text]
+        assert [(line.side, line.text) for line in lines] == [
+            (Side.SENT, "AT+CGMM"), (Side.RECEIVED, "nRF9151-LACA"),
+        ], log  # fmt: skip
+        assert [line.at_s for line in lines] == [1700000000.25, 1700000000.5]
+
+
 @pytest.mark.parametrize("damage", ['{"dir": rx", "data": "+CFUN: 1"}', "x", '{"dir": "rx'])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_damage_within_an_array_of_json_costs_nothing_behind_it(damage: str, end: str) -> None:
