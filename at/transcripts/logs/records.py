@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
@@ -211,11 +211,19 @@ def without_record(line: str) -> str:
         return _Table("", len(row), columns).line(row)
     record = {name.lower(): value for name, value in record.items()}  # journald's are capital
     message = next((record[name] for name in _MESSAGES if name in record), None)
+    if isinstance(message, list):  # so journald writes a text with colours
+        message = _text_of(message)
     if not isinstance(message, str) or _OF_LOGGERS.isdisjoint(record):
         return line
     told = (f"[{record[name]}] " for name in record if COLUMNS["time"].fullmatch(name))
     time = next((time for time in told if any(lead.fullmatch(time) for lead in LEADS)), "")
     return time + message.rstrip("\r\n")
+
+
+def _text_of(numbers: list[object]) -> str | None:
+    """Return the text whose bytes are in a list, None if that is no list of bytes."""
+    are_bytes = all(isinstance(one, int) and 0 <= one < 256 for one in numbers)
+    return bytes(cast("list[int]", numbers)).decode("utf-8", "replace") if are_bytes else None
 
 
 def _record_in(line: str) -> dict[str, object]:

@@ -298,6 +298,17 @@ def test_an_object_of_json_a_line_says_what_a_row_of_a_table_does() -> None:
     assert read(f"AT\nOK\n{deep}\n")[2] == (Side.RECEIVED, deep)
 
 
+def test_a_message_with_colours_is_a_list_of_bytes_to_journald() -> None:
+    messages = ("\x1b[32m> AT+CGMM\x1b[0m", "\x1b[32m< nRF9151-LACA\x1b[0m", "< OK")
+    records = [{"PRIORITY": "6", "MESSAGE": list(message.encode())} for message in messages]
+    assert read("\n".join(map(json.dumps, records))) == [
+        (Side.SENT, "AT+CGMM"), (Side.RECEIVED, "nRF9151-LACA"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    for none in ([256], ["A"], [-1]):
+        line = json.dumps({"PRIORITY": "6", "MESSAGE": none})
+        assert read(f"> AT\n< OK\n{line}\n")[-1] == (Side.LOG, line)
+
+
 def test_an_answer_that_each_line_cuts_costs_no_more_than_its_length() -> None:
     tick = "x[00:00:01.000,000] <inf> app: tick\n"
     lines = read(f"AT\nOK\n+X: {tick}{tick * 2000}")
