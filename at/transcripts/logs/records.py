@@ -37,6 +37,8 @@ _ARRAY = re.compile(r'\s*(?:\[\s*(?:\{.*)?|\{\s*|\{\s*"\w+":\s*\[.*)')
 _GAP = re.compile(r"[\s,]*")
 _END = re.compile(r"[\s,]*(?:\]|\Z)")
 _DECODER = json.JSONDecoder()
+_MOST_DAMAGES = 100
+"""Of an array; it is none if it has more. To tell of one, Python counts all lines before it."""
 _BYTES = re.compile(r"(?:0x[0-9a-f]{2}[ ,]*)+|\\[rn]|.", re.IGNORECASE)
 """A cell of a logic analyser, which has a byte or a few: those of one direction go on."""
 _WORDS = (
@@ -67,7 +69,7 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     text = "\n".join(line for _, line in kept)
     at = ends = text.find("[") + 1
     found: list[tuple[str, tuple[int, str]]] = []
-    row = 0
+    row = damages = 0
     while not _END.match(text, at):
         begin = _GAP.match(text, at).end()  # type: ignore[union-attr] # it also matches nothing
         row += text.count("\n", ends, begin)
@@ -77,7 +79,8 @@ def elements(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
                 raise ValueError
             value, at = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError) as error:
-            if not found or isinstance(error, RecursionError):
+            damages += 1
+            if not found or damages > _MOST_DAMAGES or isinstance(error, RecursionError):
                 yield from kept
                 return
             at = text.find("{", begin + 1) % (len(text) + 1)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from at.protocol.errors import TranscriptError
 from at.transcripts.logs.lines import Side
 from at.transcripts.logs.reader import read_log
+from at.transcripts.logs.records import elements
 
 TEXTS = st.text("abc'\\,;|&=é[]{}()", max_size=12)
 CELLS = st.lists(
@@ -429,6 +430,11 @@ def test_damage_within_an_array_of_json_costs_nothing_behind_it(damage: str, end
         (Side.SENT, "AT+CFUN?"), (Side.SENT, "AT+CGMM"), (Side.RECEIVED, "OK"),
     ]  # fmt: skip
     assert [line.number for line in lines] == ([1, 2, 3, 4] if end else [1, 1, 1, 1])
+
+
+def test_what_is_damaged_throughout_is_no_array_of_json() -> None:
+    lines = [(1, '[{"a": 1},' + "{" * 1000), (2, "AT")]
+    assert list(elements(lines)) == lines
 
 
 def test_a_line_of_an_array_of_json_has_its_number() -> None:
