@@ -4,7 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeVar, cast
 
@@ -110,11 +110,18 @@ class _Table:
     columns: dict[str, int]
 
     def rows(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Yield the rows as lines, oldest first. Raises TranscriptError."""
-        at = self.columns.get("time")
+        """Yield the rows as lines, oldest first. Raises TranscriptError.
+
+        A column that is called as one of directions may name hosts, or an analyser.
+        """
         cells = self._cells(numbered)
-        timed = (("" if at is None else row[at], (number, row)) for number, row in cells)
-        return ((number, self.line(row)) for number, row in _oldest_first(timed))
+        first = list(islice(cells, _COMPARED))
+        tells = any(direction_of(self._side(row)) for _, row in first)
+        columns = {name: at for name, at in self.columns.items() if tells or name != "direction"}
+        table = replace(self, columns=columns)
+        at = columns.get("time")
+        timed = (("" if at is None else row[at], (n, row)) for n, row in chain(first, cells))
+        return ((number, table.line(row)) for number, row in _oldest_first(timed))
 
     def _cells(self, numbered: Iterator[tuple[int, str]]) -> Iterator[_Row]:
         begin = 0
@@ -149,8 +156,6 @@ class _Table:
                 continue
             cells = [cell.strip() for cell in row]
             data = _of_bytes(row[self.columns["data"]])
-            if data and "direction" in self.columns and direction_of(self._side(cells)) is None:
-                cells[self.columns["direction"]] = ""  # an analyser's own name
             if before and data and self._goes_on(before[1], cells):
                 before[1][self.columns["data"]] += data
                 continue

@@ -142,6 +142,7 @@ def test_a_row_that_its_heading_does_not_fit_is_refused_by_its_line(row: str, re
         ("timestamp,message", '{0}000,"{1}"'),  # CloudWatch's; its Insights have @ before names
         ("@timestamp,@message", '2026-11-02 10:00:0{0}.000,"{1}"'),
         ('"Date","Host","Message"', '"2026-11-02T10:00:0{0}.000Z","gw-1","{1}"'),  # Datadog's
+        ('"timestamp","source","message"', '"2026-11-02T10:00:0{0}.000Z","gw","{1}"'),  # Graylog's
         ("_time;_raw", '2026-11-02T10:00:0{0}.000+0000;"{1}"'),  # Splunk's
     ],
 )
