@@ -268,10 +268,8 @@ def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
     elif _code(error) in _DAMAGED or str(error).startswith("no such "):  # a table, or its column
         way_out = _way_out_of_damage(path)
     elif _extended_code(error) == sqlite3.SQLITE_READONLY_DBMOVED and path is not None:
-        way_out = (
-            f"{path} was moved, deleted or replaced while this bench was writing it: put that "
-        )
-        way_out += f"file back, then run the same command again; {_NO_OTHER}"
+        way_out = f"{path} was moved, deleted or replaced while this bench was writing it: "
+        way_out += f"put that file back, then run the same command again; {_NO_OTHER}"
     elif _code(error) == sqlite3.SQLITE_FULL and path is not None:
         shows = shlex.join(["df", "-h", str(path.parent)])
         way_out = f"free some space (`{shows}` shows how much is left), then run the same command "
