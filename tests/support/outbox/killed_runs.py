@@ -1,7 +1,9 @@
 """Runs that kill themselves at one of their steps: each a fork of one process, which imports once.
 
-with killed_runs(PROGRAM) as run:  # it defines `run(folder, step)`
+with killed_runs(PROGRAM) as run:  # it defines `run(folder)`, and STEPS, audit events
     code, said = run(folder, 3)
+
+A step is an event of STEPS or a write, but for what is written to standard output.
 """
 
 import subprocess
@@ -14,10 +16,23 @@ _EACH = """
 import os, sys
 from pathlib import Path
 PROGRAM
+write = os.write
+def at_step():
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+def counted(descriptor, data):
+    if descriptor != 1:
+        at_step()
+    return write(descriptor, data)
 for line in sys.stdin:
     folder, _, step = line.rpartition(" ")
     if not os.fork():
-        run(Path(folder), int(step))
+        left = int(step)
+        os.write = counted
+        sys.addaudithook(lambda name, _: name in STEPS and at_step())
+        run(Path(folder))
         os._exit(0)
     print("ended", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
