@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from agent.daemon.snapshot import (
 )
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError
-from tests.support.harness.own_port import own_port
+from tests.support.harness.scraped import scraped
 
 pytestmark = pytest.mark.peer
 CHECK = ("check", "metrics")
@@ -70,14 +69,7 @@ def test_prometheus_finds_nothing_to_say_of_the_metrics() -> None:
     for kind in (LinkStatus, OutboxStatus, LocationStatus, FotaStatus, ConsoleStatus):
         concern = registry.add_concern(kind, 'a "kit"')
         concern.record_failure(AgentError("away"))
-    metrics = MetricsServer(registry.statuses)
-    with own_port() as port:
-        metrics.serve(f"127.0.0.1:{port}")
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-                text = answer.read().decode()
-        finally:
-            metrics.serve("")
+    text = scraped(MetricsServer(registry.statuses))
     assert "cellagent_fact" in text
     assert asked("promtool", *CHECK, stdin=text) == (0, "")
     _, said = asked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import urllib.request
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +11,7 @@ from agent.daemon.snapshot import LinkStatus, OutboxStatus, Reading
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, RefusedByRule, UsageError
 from tests.support.harness.own_port import own_port
+from tests.support.harness.scraped import scraped
 
 
 def test_metrics_are_served_on_loopback():
@@ -25,14 +25,7 @@ def test_metrics_are_served_on_loopback():
         status.baud, status.allowed, status.firmware = 115200, False, "x"
         status.reading = Reading(at=datetime.now(UTC), rsrp_dbm=-97, snr_db=0.0)
     registry.add_concern(OutboxStatus)
-    metrics = MetricsServer(registry.statuses)
-    with own_port() as port:
-        metrics.serve(f"127.0.0.1:{port}")
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-                text = answer.read().decode()
-        finally:
-            metrics.serve("")
+    text = scraped(MetricsServer(registry.statuses))
     assert 'cellagent_well{concern="link",kit="a \\"kit\\""} 0.0' in text
     assert 'cellagent_failures{concern="link",kit="a \\"kit\\""} 1.0' in text
     facts = [line for line in text.splitlines() if line.startswith("cellagent_fact{")]
