@@ -24,7 +24,7 @@ from at.causes.line_content import (
 from at.causes.table import Table, Words
 from at.causes.value_notes import ValueNotes
 from at.causes.written_pem import defect_of
-from at.commands.functional_mode import OFF_MODES
+from at.commands.functional_mode import OFF_MODES, FunctionalMode
 from at.protocol.error_codes import CME_OF_CMS, code_name
 from at.protocol.kit_log import LEVEL
 from at.transcripts.logs.shapes import LOST_END
@@ -33,6 +33,8 @@ from at.transcripts.logs.wrapping import STRAIGHT
 _TURN_OFF = frozenset(map(str, OFF_MODES))
 _BESIDES_LTE = frozenset(map(str, BESIDES_LTE))
 _TURN_ON = frozenset({"1", "21"})
+_LEAVE_ON = frozenset(str(mode.value) for mode in FunctionalMode) - _TURN_OFF
+"""The modes in which something runs: a refusal of another one tells of nothing that stays off."""
 _TELL_OF_OFF = frozenset(
     {"+CFUN", "+CEREG", "%XMONITOR", "+COPS", "+CGATT", "%CONEVAL", "+CESQ", "+CSQ"}
 )
@@ -210,7 +212,7 @@ class Evidence:
                     self._unwritten.add(_slot(written))
                 if error == "ERROR":  # it says nothing without its command
                     self._facts.line, self._facts.number = self._sent_as
-                if changes:
+                if changes and (name != "+CFUN" or written.partition(",")[0] in _LEAVE_ON):
                     self._facts.note(f"{name}!", error)
                     self._refused[name] = written
                 refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(word, error)}"

@@ -37,7 +37,7 @@ GitLab names the stream behind it.
 """
 _MARK = (
     rf"\[?[TR]X\b|(?:{RIGHT}|{LEFT}) ?b?['\"]|AT[<>] "
-    rf"|(?:{OUT}|{IN})(?:\s*: ?b?['\"]?(?:{BEGINS})| b['\"])"
+    rf"|(?<!timed )(?:{OUT}|{IN})(?:\s*: ?b?['\"]?(?:{BEGINS})| b['\"])"
 )
 """What stands before what was sent or received, whatever stands before it."""
 LEADS = (

@@ -79,7 +79,7 @@ _NAME = r"(?:-?>\s)?[A-Z]\w{1,15}:?\s*"
 OUT = r"TX|SENT|SEND(?:ING)?(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OUT"
 IN = (
     r"RX|RECEIVED?(?: (?:RESPONSE|URC))?|RECV|RECEIVING"
-    r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
+    r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE(?: TO AT[^:]{0,400})?|IN"
     r"|NOTIFICATION(?=: \[['\"])"
     r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
 )
@@ -99,8 +99,8 @@ def _word(words: str) -> re.Pattern[str]:
     signs = (
         rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{BEGINS})"
     )
-    length = r"(?:\s*\(\s*\d+\))?"
-    return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:AT )?(?:{words}){length}(?:{signs})")
+    number = r"(?:\s*\((?:timeout|\s*)\s?\d+(?:\.\d+)?\))?"  # its length, or its time limit
+    return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:AT )?(?:{words}){number}(?:{signs})")
 
 
 def _over(one: str, other: str) -> str:

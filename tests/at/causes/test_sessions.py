@@ -162,6 +162,18 @@ def test_a_pin_that_was_wrong_is_said_to_be_so() -> None:
     assert causes_of_log(log)[0].says == "The PIN or password was wrong; each try counts."
 
 
+@pytest.mark.parametrize("mode", ["0", "4", "7", "15,1"])
+def test_a_mode_that_turns_nothing_on_was_not_refused_to_be_switched_on(mode: str) -> None:
+    assert _causes(f"AT+CFUN={mode}", "ERROR") == ["command-refused"]
+    assert _causes("AT+CFUN=1,0", "ERROR") == ["system-mode-refused"]
+
+
+@pytest.mark.parametrize("port", ["/dev/ttyS0 at 9600 baud", "/dev/ttyACM0", "the kit on COM7"])
+def test_a_port_that_was_not_connected_to_is_no_server(port: str) -> None:
+    assert _causes("AT", "OK", f"Failed to connect to {port} (attempt 4)") == ["line-end"]
+    assert _causes("AT", "OK", "Failed to connect to host.example") == ["server-unreachable"]
+
+
 def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
     refused = [
         line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")

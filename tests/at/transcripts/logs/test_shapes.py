@@ -329,6 +329,14 @@ MARKED = {
         "[10:00:01][D][esp-idf:000][uart_task]: V (4800) command_lib: Token: {{{}}}",
         "[10:00:01][D][esp-idf:000][uart_task]: V (4810) command_lib: Token: {{{}}}",
     ),
+    "pyatcommand's, with its line ends": (
+        "".join(
+            f"DEBUG:pyatcommand.client:Sending command (timeout 0.3): {text}<cr>\n"
+            if side is Side.SENT
+            else f"DEBUG:pyatcommand.client:Response to AT+CGMR: <cr><lf>{text}<cr><lf>\n"
+            for side, text in SESSION
+        )
+    ),
     "what a program does": log_of("Sending command: {}", "{}"),
     "what a program does, without a sign": log_of("Sending {}", "{}"),
     "what a program does, in Italian": log_of("Risposta ricevuta: {}", "{}"),
@@ -354,6 +362,14 @@ def test_the_same_session_comes_out_of_every_shape(name: str) -> None:
     assert tuple((line.side, line.text) for line in lines) == SESSION
     one_by_one = read_lines(io.BufferedReader(io.BytesIO(BYTES[name])))
     assert tuple((line.side, line.text) for line in one_by_one) == SESSION
+
+
+def test_a_command_that_timed_out_was_not_sent_once_more() -> None:
+    log = b"DEBUG:a.b:Sending command: AT\nWARNING:a.b:Command timed out: AT (0.3 s)\n"
+    assert [(line.side, line.text) for line in read_log(log).lines] == [
+        (Side.SENT, "AT"),
+        (Side.LOG, "Command timed out: AT (0.3 s)"),
+    ]
 
 
 def test_a_response_of_esp_modem_goes_on_below_its_first_line() -> None:
