@@ -41,6 +41,7 @@ _SILENCES = 20
 """Packets of an upload without an answer after which it ends; two, where it got nowhere between."""
 _REPEATS = 100
 """Answers in a row that ask for nothing new, after which an upload is given up."""
+_ECHO = "; it echoes what it gets, as a shell without SMP does (CONFIG_MCUMGR_TRANSPORT_SHELL)"
 _WITHOUT_TRIAL = {
     0: "has one slot",
     4: "runs images where they lie, without a way back",
@@ -68,9 +69,10 @@ class _Client(SMPClient):
 
 
 class _Transport(SMPSerialTransport):
-    """Leaves out an answer that comes after its request was given up."""
+    """Leaves out an echo, and an answer that comes after its request was given up."""
 
     asked = b""
+    echoes = False
 
     async def send(self, data: bytes) -> None:
         self.asked = data
@@ -79,7 +81,9 @@ class _Transport(SMPSerialTransport):
     async def receive(self) -> bytes:
         while True:
             frame = await super().receive()
-            if frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
+            if frame == self.asked:
+                self.echoes = True
+            elif frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
                 return frame
 
 
@@ -255,11 +259,13 @@ class McubootInstaller:
                     if printed := await transport.read_serial():
                         await self.overheard(printed)
         except (SMPTransportDisconnected, OSError) as away:
-            raise _Silent(str(away) or type(away).__name__) from away
+            said = str(away) or type(away).__name__
+            raise _Silent(f"{said}{_ECHO if transport.echoes else ''}") from away
         except SMPUploadError:
             raise
         except SMPClientException as odd:
-            raise _Silent(f"its answer is not SMP: {odd}") from odd
+            said = " ".join(str(odd).split())
+            raise _Silent(f"its answer is not SMP: {said}") from odd
         finally:
             with suppress(OSError):
                 await client.disconnect()

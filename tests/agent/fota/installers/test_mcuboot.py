@@ -23,7 +23,8 @@ from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy
-from tests.support.fota.smp_server import SmpKit, smp_kit
+from at.virtual.server.pty import PtyServer
+from tests.support.fota.smp_server import SmpKit, SmpLine, booted, smp_kit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -212,6 +213,30 @@ async def test_a_kit_that_is_not_fit_says_why(tmp_path: Path) -> None:
         assert "on trial" in reason
     with pytest.raises(NoAnswer, match="no SMP server answers on /dev/pts/none"):
         await McubootInstaller("/dev/pts/none").check(package(tmp_path).job)
+
+
+@pytest.mark.parametrize("has_smp", [False, True])
+async def test_an_echo_is_no_answer(tmp_path: Path, has_smp: bool) -> None:
+    old = signed_image(tmp_path, "1.0.0", key=signing_key("ecdsa"), body=BODY, name="old.bin")
+    served = booted(tmp_path, old)
+    line = SmpLine(served)
+
+    def receive(data: bytes) -> None:
+        port.send(data)
+        if has_smp:
+            line.receive(data)
+
+    port = PtyServer(tmp_path / "shell", receive)
+    served.say = port.send
+    installer, new = McubootInstaller(port.port), package(tmp_path)
+    try:
+        if has_smp:
+            assert await installer.check(new.job) == ""
+        else:
+            with pytest.raises(NoAnswer, match=r"no answer in 0\.4 s; it echoes what it gets"):
+                await installer.check(new.job)
+    finally:
+        port.close()
 
 
 @pytest.mark.parametrize(
