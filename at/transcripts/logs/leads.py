@@ -120,7 +120,19 @@ LEADS = (
     ),
 )
 
-FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(?: on|,) .*)\s*")
+_COLOURS = r"(?:\s|\x1b\[[\d;]*m)*"
+_AROUND = (
+    r"```\w*|Script (?:started|done)(?: on|,) .*|(?:=~)+= PuTTY log .*",
+    r"--- (?:Miniterm on|Quit:) .* ---",
+    r"Welcome to minicom .*|OPTIONS: .*|Port /\S+, .*|(?:Press )?CTRL-A Z for help.*",
+    r"connected to /\S+|Escape character: .*|Type the escape character to get .*",  # microcom
+    r"(?:\[(?:tio )?[\d:. T-]+\] )?(?:tio v?\d.*|Press ctrl-t q to quit|Connected(?: to /\S+)?)",
+    r"picocom v\d.*|Type \[C-a\] \[C-h\] to see .*|Terminal ready|Thanks for using picocom",
+    r"(?:port|baudrate|parity|escape|local echo|no(?:init|reset|lock)|hangup) is *:.*",
+    r"(?:databits|stopbits) are *:.*|(?:flowcontrol|initstring) *:.*",
+    r"(?:(?:send|receive)_cmd|[ioe]map|logfile|exit(?:_after)?) is *:.*",
+)
+FENCE = re.compile(f"{_COLOURS}(?:{'|'.join(_AROUND)}){_COLOURS}")
 """What a forum, an issue or a terminal sets around a log: no line of it."""
 PLACE = re.compile(r"(?<!\s)(?>\s+)\((?:[\w-]+ )?[\w./-]+\.(?:c|cpp|py|rs):\d+\)$")
 """The line of a program, which pytest and defmt's tools write behind what it logs."""

@@ -138,6 +138,25 @@ MARKED = {
     + '\nScript done on 2026-12-01 10:01:00+00:00 [COMMAND_EXIT_CODE="0"]\n',
     "a terminal's own heading": "=~=~=~=~= PuTTY log 2026.12.01 10:00:00 =~=~=~=~=\n"
     + log_of("{}", "{}"),
+    "picocom's": (
+        "picocom v3.1\n\nport is        : /dev/ttyACM0\nflowcontrol    : none\n"
+        "databits are   : 8\nsend_cmd is    : sz -vv\nemap is        : crcrlf,delbs,\n"
+        "initstring     : none\nexit_after is  : not set\n\n"
+        "Type [C-a] [C-h] to see available commands\nTerminal ready\n"
+    )
+    + log_of("{}", "{}")
+    + "\nThanks for using picocom\n",
+    "microcom's": "connected to /dev/ttyACM0\nEscape character: Ctrl-\\\n"
+    "Type the escape character to get to the prompt.\n" + log_of("{}", "{}"),
+    "miniterm's": "--- Miniterm on /dev/ttyACM0  115200,8,N,1 ---\n"
+    "--- Quit: Ctrl+] | Menu: Ctrl+T | Help: Ctrl+T followed by Ctrl+H ---\n" + log_of("{}", "{}"),
+    "minicom's": "Welcome to minicom 2.8\n\nOPTIONS: I18n \nPort /dev/ttyACM0, 10:00:01\n\n"
+    "Press CTRL-A Z for help on special keys\n\n"
+    + log_of("{}", "{}")
+    + "\nCTRL-A Z for help | 115200 8N1 | NOR | Minicom 2.8 | VT102 | Offline | ttyACM0\n",
+    "tio's, with its times": "\x1b[1m[10:00:00.940] tio v2.5\x1b[0m\n"
+    "\x1b[1m[10:00:00.941] Press ctrl-t q to quit\x1b[0m\n"
+    "\x1b[1m[10:00:00.943] Connected\x1b[0m\n" + log_of("{}", "\x1b[1m[10:00:01.500] \x1b[0m{}"),
     "brackets and a dash": log_of(
         "01.12.2026 10:00:01.250 [TX] - {}<CR><LF>", "01.12.2026 10:00:01.500 [RX] - <CR>{}<CR><LF>"
     ),
