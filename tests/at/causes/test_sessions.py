@@ -174,6 +174,12 @@ def test_a_port_that_was_not_connected_to_is_no_server(port: str) -> None:
     assert _causes("AT", "OK", "Failed to connect to host.example") == ["server-unreachable"]
 
 
+def test_a_device_of_the_host_that_is_missing_is_no_trouble_with_the_apn() -> None:
+    line = "Couldn't open the /dev/ppp device: No such file or directory"
+    assert "pdn-inactive" not in _causes(line)
+    assert _causes("pppd: Couldn't set up ppp0") == ["pdn-inactive"]
+
+
 def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
     refused = [
         line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")
