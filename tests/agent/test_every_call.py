@@ -9,13 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import HOSTS, Keyring
 from agent.call import Call, Host, Scheme
 from agent.cloud import DeviceCloud
 from agent.cloud.account import FetchAccount
 from agent.cloud.device_reads import FetchDevice
-from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -37,6 +35,7 @@ from tests.support.cloud.every_call import CALLS
 from tests.support.cloud.http_calls import at_once
 from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import client_with, organization_token
 
 STATUSES: Mapping[int, type[AgentError]] = {
     302: BadAnswer,
@@ -228,9 +227,7 @@ def test_only_list_and_fetch_take_a_transform() -> None:
 async def test_what_a_schema_alone_declares_decides_nothing(standin: StandIn) -> None:
     # The observability service's document declares HTTP Basic and nothing else; the organization
     # token is what it describes beside, and what our calls send first.
-    hosts = {Host.API: standin.urls["api"]}
-    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     call = ListResources(KINDS["cohort"], Scope(standin.organization, standin.project))
     assert call.schemes[0] is Scheme.ORGANIZATION_TOKEN
-    async with HttpClient(HttpTransport(), hosts, Keyring([token]), kit_gate=open_gate) as client:
+    async with client_with(standin, organization_token(standin)) as client:
         assert (await client.send(call)).paging.total_count >= 1

@@ -6,16 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.auth.bearer import ApiKey
-from agent.auth.credential import Keyring
 from agent.auth.modem_jwt import ModemJwt, ask_modem
-from agent.call import Host, Scheme
+from agent.call import Scheme
 from agent.cloud.device_reads import FetchDevice
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.cloud.public_keys import FetchBulkOperation, NewDevice, OnboardDevices
-from agent.config.secrets import Secret
 from agent.errors import Forbidden, Unauthorized
-from agent.http import HttpClient, HttpTransport
 from agent.location.calls import LocateCell
 from at.commands.functional_mode import SetFunctionalMode
 from at.commands.identity import ReadDeviceUuid
@@ -23,8 +19,8 @@ from at.commands.keys import GenerateKey
 from at.driver.modem import Modem
 from at.virtual.radio_world import Coordinates, load_world
 from at.virtual.transport import VirtualTransport
-from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, speaking_for_kit
 from tests.support.location.moving_kit import path
 
 TAG = 16842753
@@ -42,7 +38,7 @@ async def modem() -> AsyncIterator[Modem]:
 async def in_service(modem: Modem, standin: StandIn, device_id: str) -> None:
     """Make a key on the modem, register its public half for the device, and switch the kit on."""
     key = await modem.send(GenerateKey(TAG, response_content=1))
-    async with client_of(standin, ApiKey(Secret(standin.credentials["api_key"]))) as client:
+    async with speaking_for_kit(standin, api_key(standin)) as client:
         request = await client.send(OnboardDevices((NewDevice(device_id, key.public_key_pem),)))
         while not (found := await client.send(FetchBulkOperation(request))).done:
             standin.clock.advance(1)
@@ -54,11 +50,6 @@ async def in_service(modem: Modem, standin: StandIn, device_id: str) -> None:
             pass
 
 
-def client_of(standin: StandIn, *credentials: ApiKey | ModemJwt) -> HttpClient:
-    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), urls, Keyring(credentials), kit_gate=open_gate)
-
-
 @pytest.mark.contract("D10.3", "D1.5")
 async def test_a_kit_whose_id_is_its_uuid_signs_without_a_subject(
     modem: Modem, standin: StandIn
@@ -66,7 +57,7 @@ async def test_a_kit_whose_id_is_its_uuid_signs_without_a_subject(
     uuid = (await modem.send(ReadDeviceUuid())).uuid
     await in_service(modem, standin, uuid)
     for configured in ("", uuid, uuid.upper()):
-        async with client_of(standin, ModemJwt(ask_modem(modem, TAG), configured)) as client:
+        async with speaking_for_kit(standin, ModemJwt(ask_modem(modem, TAG), configured)) as client:
             found = await client.send(FetchDevice(uuid), scheme=Scheme.DEVICE_JWT)
             assert found.id == uuid
             assert await client.send(FetchCurrentJob(uuid), scheme=Scheme.DEVICE_JWT) is None
@@ -77,7 +68,7 @@ async def test_a_kit_with_another_id_signs_with_it_as_the_subject(
     modem: Modem, standin: StandIn
 ) -> None:
     await in_service(modem, standin, NAMED)
-    async with client_of(standin, ModemJwt(ask_modem(modem, TAG), NAMED)) as client:
+    async with speaking_for_kit(standin, ModemJwt(ask_modem(modem, TAG), NAMED)) as client:
         assert (await client.send(FetchDevice(NAMED), scheme=Scheme.DEVICE_JWT)).id == NAMED
 
 
@@ -91,7 +82,7 @@ async def test_a_kit_without_a_key_in_the_tag_signs_with_its_identity_key(
 @pytest.mark.contract("D10.5")
 async def test_without_its_subject_the_401_names_both_ways(modem: Modem, standin: StandIn) -> None:
     await in_service(modem, standin, NAMED)
-    async with client_of(standin, ModemJwt(ask_modem(modem, TAG))) as client:
+    async with speaking_for_kit(standin, ModemJwt(ask_modem(modem, TAG))) as client:
         with pytest.raises((Unauthorized, Forbidden)) as told:
             await client.send(FetchDevice(NAMED), scheme=Scheme.DEVICE_JWT)
     assert isinstance(told.value, Unauthorized)
@@ -109,13 +100,13 @@ async def test_the_legacy_location_path_takes_the_kits_own_token(
         {"mcc": 1, "mnc": 1, "eci": heard.cell.eci, "tac": heard.cell.tac, "rsrp": heard.rsrp_dbm}
         for heard in load_world().cells(Coordinates(lat, lon))[:5]
     ]
-    async with client_of(standin, ModemJwt(ask_modem(modem, TAG), NAMED)) as client:
+    async with speaking_for_kit(standin, ModemJwt(ask_modem(modem, TAG), NAMED)) as client:
         place = await client.send(LocateCell(None, cells=cells))
     assert place is not None
     assert place.uncertainty_m is not None
     assert place.distance_m(lat, lon) <= place.uncertainty_m
     # Its 401 is about the kit's token, and about no other.
-    async with client_of(standin, ModemJwt(ask_modem(modem, TAG), "another")) as client:
+    async with speaking_for_kit(standin, ModemJwt(ask_modem(modem, TAG), "another")) as client:
         with pytest.raises(Unauthorized) as told:
             await client.send(LocateCell(None, cells=cells))
     assert told.value.hint.startswith("is the device's public key registered?")

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent.cloud import DeviceCloud
-from tests.support.cloud.cloud_calls import client_of
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, speaking_for_kit
 
 
 @pytest.fixture
 async def cloud(standin: StandIn) -> AsyncIterator[DeviceCloud]:
-    async with client_of(standin) as client:
+    async with speaking_for_kit(standin, api_key(standin)) as client:
         yield DeviceCloud(client)

@@ -3,9 +3,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from agent.auth.bearer import ApiKey
 from agent.cloud import Device, DeviceCloud, Filter
 from agent.cloud.client import MAX_EMPTY_PAGES
 from agent.cloud.device_changes import UpdateDeviceName
+from agent.config.secrets import Secret
 from agent.errors import (
     BadAnswer,
     DeadlineExceeded,
@@ -16,9 +18,9 @@ from agent.errors import (
 )
 from agent.standin.device_cloud import seed
 from agent.standin.state import API_KEYS
-from tests.support.cloud.cloud_calls import client_of, listed
 from tests.support.cloud.http_calls import client
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, listed, speaking_for_kit
 
 
 @pytest.mark.contract("D4.2", "D4.3", "D4.4", "D4.6", "D5.1")
@@ -112,7 +114,7 @@ async def test_discover_then_wait_until_the_state_is_new(
 @pytest.mark.contract("D4.1")
 async def test_a_fleet_is_walked_page_by_page(standin: StandIn) -> None:
     standin.cloud.settings.devices = 1100
-    async with client_of(standin) as client:
+    async with speaking_for_kit(standin, api_key(standin)) as client:
         count = 0
         async for _ in DeviceCloud(client).devices():
             count += 1
@@ -143,14 +145,14 @@ async def test_a_list_without_end_is_told_as_one(
 
 @pytest.mark.contract("D10.1", "D10.10")
 async def test_a_refused_key_and_a_refused_role_are_told_apart(standin: StandIn) -> None:
-    async with client_of(standin, "no-such-key") as client:
+    async with speaking_for_kit(standin, ApiKey(Secret("no-such-key"))) as client:
         with pytest.raises(Unauthorized) as unknown:
             await DeviceCloud(client).device(seed.GENERIC)
     assert "account page" in unknown.value.hint
     viewer = next(
         record.key for record in standin.cloud.table(API_KEYS).values() if record.role == "viewer"
     )
-    async with client_of(standin, viewer) as client:
+    async with speaking_for_kit(standin, ApiKey(Secret(viewer))) as client:
         assert (await DeviceCloud(client).device(seed.GENERIC)).id == seed.GENERIC
         with pytest.raises(Forbidden) as role:
             await DeviceCloud(client).rename(seed.GENERIC, "x")

@@ -9,7 +9,7 @@ from agent.cloud.conventions import path_segment
 from agent.cloud.device_reads import Filter
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
-from tests.support.cloud.cloud_calls import listed
+from tests.support.cloud.standin_clients import listed
 
 
 @pytest.mark.contract("D2.1", "D2.2", "D2.3", "D4.1", "D5.1", "D5.3")

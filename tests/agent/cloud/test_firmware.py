@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.auth.bearer import ApiKey
-from agent.auth.credential import Keyring
-from agent.call import Host, Response
+from agent.call import Response
 from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
-from agent.config.secrets import Secret
 from agent.demo.firmware import mcuboot_image
 from agent.errors import BadAnswer, Unreachable
-from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud.seed import GENERIC
 from tests.support.cloud.standin import running_standin
+from tests.support.cloud.standin_clients import api_key, client_with
 
 
 def test_the_manifest_names_the_image_with_its_size() -> None:
@@ -56,9 +53,7 @@ async def test_what_was_made_though_its_answer_was_lost_is_not_made_twice(
 ) -> None:
     image = bundle(mcuboot_image((2, 0, 1), 100), "2.0.1", name="test")
     async with running_standin(tmp_path) as standin:
-        keys = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
-        hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-        async with HttpClient(HttpTransport(), hosts, keys, jitter=lambda: 0.0) as client:
+        async with client_with(standin, api_key(standin), jitter=lambda: 0.0) as client:
             bundle_id = await client.send(UploadFirmware(image))
             job = CreateJob(bundle_id, [GENERIC])
             await standin.control({"faults": [f"connection-reset=after*1@/v1/{lost}"]})

@@ -9,7 +9,7 @@ from agent.cloud import DeviceCloud
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
-from tests.support.cloud.cloud_calls import listed
+from tests.support.cloud.standin_clients import listed
 
 
 async def test_messages_are_sent_and_listed(cloud: DeviceCloud) -> None:

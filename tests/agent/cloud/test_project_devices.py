@@ -16,11 +16,12 @@ from agent.cloud.project_devices import OnboardInProject, ProvenBy
 from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer, CredentialMissing, DeadlineExceeded, ServiceRefusal, UsageError
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpClient
 from agent.provisioning.ca.certificates import pem_of, self_signed
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import client_with, organization_token
 
 HERE = ProjectSlugs("acme", "kits")
 PREFIX = "/v1/organizations/acme/projects/kits"
@@ -75,16 +76,14 @@ def test_the_token_goes_to_no_other_host_whatever_the_answer_names(
 
 
 async def test_refused_rows_are_named_and_the_others_are_there(standin: StandIn) -> None:
-    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     spent: list[float] = []
 
     async def sleep(seconds: float) -> None:
         spent.append(seconds)
         standin.clock.advance(seconds)
 
-    hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
     project = ProjectSlugs(standin.organization, standin.project)
-    async with HttpClient(HttpTransport(), hosts, Keyring([token])) as client:
+    async with client_with(standin, organization_token(standin)) as client:
         cloud = DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
         rows = [(ID, certificate(ID)), ("kit-2", "no certificate")]
         place = await cloud.onboard_in_project(project, ProvenBy.CERTIFICATE, rows)

@@ -10,15 +10,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from agent.auth.bearer import ApiKey
-from agent.auth.credential import Credential, Keyring
+from agent.auth.credential import Credential
 from agent.auth.key_files import DeviceKey, signing_key
-from agent.call import Host, Response, Scheme
+from agent.call import Response, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.client import _row_errors
 from agent.cloud.device_reads import ListDevices
 from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
-from agent.config.secrets import Secret
 from agent.errors import (
     DeadlineExceeded,
     NotFound,
@@ -27,32 +25,27 @@ from agent.errors import (
     UsageError,
     WrongCredential,
 )
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpTransport
 from agent.standin.device_cloud import seed
 from tests.support.cloud.answering_transport import answering_transport
-from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, speaking_for_kit
 
 
 def cloud_with(standin: StandIn, *credentials: Credential) -> DeviceCloud:
-    hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
     spent: list[float] = []
 
     async def sleep(seconds: float) -> None:
         spent.append(seconds)
         standin.clock.advance(seconds)
 
-    client = HttpClient(HttpTransport(), hosts, Keyring(credentials), kit_gate=open_gate)
+    client = speaking_for_kit(standin, *credentials)
     return DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
-
-
-def user(standin: StandIn) -> ApiKey:
-    return ApiKey(Secret(standin.credentials["api_key"]))
 
 
 @pytest.fixture
 async def cloud(standin: StandIn) -> AsyncIterator[DeviceCloud]:
-    made = cloud_with(standin, user(standin))
+    made = cloud_with(standin, api_key(standin))
     yield made
     await made.client.close()
 

@@ -16,7 +16,7 @@ from agent.call import Host
 from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound, Unavailable, UsageError
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpClient
 from agent.http.download_targets import SourceRefused
 from agent.location import agnss, pgps
 from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
@@ -28,6 +28,7 @@ from agent.standin.faults import set_faults
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import organization_token, speaking_for_kit
 
 CELL = ServingCell(1, 1, 2305, 33703793, -90)
 HERE = ProjectSlugs("acme", "kits")
@@ -41,9 +42,7 @@ def nothing(_done: int, _total: int | None) -> None:
 
 @pytest.fixture
 async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
-    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
-    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    async with HttpClient(HttpTransport(), urls, Keyring([token]), kit_gate=open_gate) as made:
+    async with speaking_for_kit(standin, organization_token(standin)) as made:
         yield made
 
 

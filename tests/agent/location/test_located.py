@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent.auth.bearer import ApiKey, OrganizationToken
-from agent.auth.credential import Keyring
-from agent.call import Host
 from agent.cloud.messages import SendMessage
 from agent.config.profile import AccountSettings, KitSettings, LocationSettings, Profile
-from agent.config.secrets import Secret
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpClient
 from agent.location.locator import (
     LocationMethod,
     LocationOptions,
@@ -23,24 +19,13 @@ from agent.location.locator import (
 )
 from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
-from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, organization_token, speaking_for_kit
 from tests.support.location.moving_kit import moving_kit, path
 
 
 def client_of(standin: StandIn) -> HttpClient:
-    keyring = Keyring(
-        [
-            OrganizationToken(Secret(standin.credentials["organization_auth_token"])),
-            ApiKey(Secret(standin.credentials["api_key"])),
-        ]
-    )
-    return HttpClient(
-        HttpTransport(),
-        {Host.DEVICE_CLOUD: standin.urls["device_cloud"]},
-        keyring,
-        kit_gate=open_gate,
-    )
+    return speaking_for_kit(standin, organization_token(standin), api_key(standin))
 
 
 def profile_of(standin: StandIn, companion: Path) -> Profile:

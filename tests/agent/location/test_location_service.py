@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
-from agent.auth.credential import Credential, Keyring
+from agent.auth.credential import Keyring
 from agent.auth.key_files import ServiceKeys
 from agent.call import Host, Scheme
 from agent.config.project import ProjectSlugs
@@ -34,6 +34,7 @@ from at.virtual.radio_world import Coordinates, load_world
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import open_gate
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import organization_token, speaking_for_kit
 from tests.support.location.moving_kit import path
 
 LAT, LON = path()[3]
@@ -59,15 +60,6 @@ def calls(project: ProjectSlugs | None, **switches: Any) -> list[Any]:
     ]
 
 
-def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
-    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), urls, Keyring(credentials), kit_gate=open_gate)
-
-
-def organization_token(standin: StandIn, cut: int | None = None) -> OrganizationToken:
-    return OrganizationToken(Secret(standin.credentials["organization_auth_token"][:cut]))
-
-
 @pytest.fixture
 def here(standin: StandIn) -> ProjectSlugs:
     return ProjectSlugs(standin.organization, standin.project)
@@ -77,7 +69,7 @@ def here(standin: StandIn) -> ProjectSlugs:
 async def test_one_organization_token_opens_all_five_in_any_project_of_it(
     standin: StandIn, here: ProjectSlugs
 ) -> None:
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         for call in calls(here):
             answer = await client.send(call)
             if isinstance(call, LocateWifi | LocateCell | GroundFix):
@@ -91,7 +83,7 @@ async def test_a_service_token_opens_the_legacy_form_and_is_warned_about(
     _warn_once.cache_clear()
     token = ServiceToken(Secret(standin.credentials["service_token"]))
     with caplog.at_level(logging.WARNING):
-        async with client_with(standin, token) as client:
+        async with speaking_for_kit(standin, token) as client:
             for call in calls(None):
                 await client.send(call)
     of_the_path, of_the_token = [record.message for record in caplog.records]
@@ -105,7 +97,7 @@ async def test_a_service_token_opens_the_legacy_form_and_is_warned_about(
 async def test_after_the_migration_a_404_names_the_new_form(standin: StandIn) -> None:
     standin.cloud.settings.legacy_location = False
     token = ServiceToken(Secret(standin.credentials["service_token"]))
-    async with client_with(standin, token) as client:
+    async with speaking_for_kit(standin, token) as client:
         for call in calls(None):
             with pytest.raises(NotFound) as told:
                 await client.send(call)
@@ -124,8 +116,9 @@ async def test_a_401_names_token_and_slugs(
         "project": ProjectSlugs(here.organization, "kitz"),
         "other organization": ProjectSlugs("umbrella", "kits"),
     }[cause]
-    token = organization_token(standin, -3 if cause == "truncated" else None)
-    async with client_with(standin, token) as client:
+    whole = standin.credentials["organization_auth_token"]
+    token = OrganizationToken(Secret(whole[:-3] if cause == "truncated" else whole))
+    async with speaking_for_kit(standin, token) as client:
         for call in calls(project):
             with pytest.raises(Unauthorized) as told:
                 await client.send(call)
@@ -137,7 +130,7 @@ async def test_a_401_names_token_and_slugs(
 async def test_a_deleted_token_is_refused_and_the_way_to_another_is_named(
     standin: StandIn, here: ProjectSlugs
 ) -> None:
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         await client.send(calls(here)[0])
         token = (await standin.control({}))["organization_tokens"][0]
         await standin.control({"delete_organization_token": token["id"]})
@@ -150,7 +143,7 @@ async def test_a_deleted_token_is_refused_and_the_way_to_another_is_named(
 @pytest.mark.contract("D8.4")
 async def test_a_403_says_where_location_is_switched_on(standin: StandIn) -> None:
     project = ProjectSlugs(standin.organization, "no-location")
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         for call in calls(project):
             with pytest.raises(Forbidden) as told:
                 await client.send(call)
@@ -162,7 +155,7 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
     standin: StandIn, here: ProjectSlugs
 ) -> None:
     unknown = [{"macAddress": f"40:01:7a:ff:ff:{n:02x}", "signalStrength": -50} for n in range(3)]
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         with pytest.raises(NotFound) as told:
             await client.send(LocateWifi(here, access_points=unknown))
         assert "no position is known for what was heard" in told.value.hint
@@ -178,7 +171,7 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
 @pytest.mark.contract("D8.3", "D8.4")
 async def test_a_service_token_that_is_not_the_last_one_says_so(standin: StandIn) -> None:
     token = ServiceToken(Secret(standin.credentials["service_token"][:-1]))
-    async with client_with(standin, token) as client:
+    async with speaking_for_kit(standin, token) as client:
         for call in calls(None):
             with pytest.raises(Unauthorized) as told:
                 await client.send(call)
@@ -191,7 +184,7 @@ async def test_an_evaluation_token_opens_location_until_its_trial_ends(
 ) -> None:
     _warn_once.cache_clear()
     token = EvaluationToken(Secret(standin.credentials["evaluation_token"]))
-    async with client_with(standin, token) as client:
+    async with speaking_for_kit(standin, token) as client:
         with caplog.at_level(logging.WARNING):
             position = await client.send(calls(None)[0])
         assert position.fulfilled_with.endswith("_EVAL")
@@ -211,7 +204,7 @@ async def test_a_service_key_names_the_device_served_and_opens_no_other_service(
 ) -> None:
     folder = Path(standin.credentials["service_key_file"]).parent
     keys = {"location": str(folder / "service-key-location.pem")}
-    async with client_with(standin, ServiceKeys(keys, standin.team_id)) as client:
+    async with speaking_for_kit(standin, ServiceKeys(keys, standin.team_id)) as client:
         for call in calls(None, device_id="bench-kit-1")[:3] + calls(None)[3:]:
             await client.send(call)
         await client.send(calls(None)[0])
@@ -220,7 +213,7 @@ async def test_a_service_key_names_the_device_served_and_opens_no_other_service(
     )
     assert {one["serviceType"] for one in history.json()["items"]} == {"WIFI", "MCELL"}
     wrong = {"location": str(folder / "service-key-fota.pem")}
-    async with client_with(standin, ServiceKeys(wrong, standin.team_id)) as client:
+    async with speaking_for_kit(standin, ServiceKeys(wrong, standin.team_id)) as client:
         with pytest.raises(Unauthorized):
             await client.send(calls(None)[0])
 
@@ -249,14 +242,14 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
 @pytest.mark.contract("D8.5")
 async def test_both_forms_work_side_by_side(standin: StandIn, here: ProjectSlugs) -> None:
     service = ServiceToken(Secret(standin.credentials["service_token"]))
-    async with client_with(standin, organization_token(standin), service) as client:
+    async with speaking_for_kit(standin, organization_token(standin), service) as client:
         current = await client.send(calls(here)[0])
         assert await client.send(calls(None)[0]) == current
 
 
 @pytest.mark.contract("D8.1")
 async def test_the_switches_change_the_answer(standin: StandIn, here: ProjectSlugs) -> None:
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         plain = await client.send(calls(here)[0])
         sure = await client.send(calls(here, high_confidence=True)[0])
         assert sure.uncertainty_m > plain.uncertainty_m
@@ -280,7 +273,7 @@ async def test_a_spoiled_answer_is_refused_by_name(
     standin: StandIn, here: ProjectSlugs, fault: str, words: str
 ) -> None:
     set_faults(standin.cloud, [f"{fault}@/v1/organizations/*"])
-    async with client_with(standin, organization_token(standin)) as client:
+    async with speaking_for_kit(standin, organization_token(standin)) as client:
         for call in calls(here)[:3]:
             with pytest.raises(BadAnswer, match=words):
                 await client.send(call)

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Keyring, ProjectKey
-from agent.call import Host
+from agent.auth.credential import ProjectKey
 from agent.config.profile import OutboxSettings
 from agent.config.secrets import Secret
 from agent.console.line_classifier import ConsoleReader
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpClient
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import check_event, heartbeat
@@ -27,6 +25,7 @@ from agent.outbox.delivery_loop import Delivery
 from agent.outbox.delivery_requests import ServiceSender
 from agent.wiring.forwarding import Forwarder
 from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.cloud.standin_clients import client_with, organization_token, project_key
 from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 from tests.support.outbox.outboxes import outbox
@@ -43,15 +42,8 @@ async def cloud(tmp_path: Path) -> AsyncIterator[StandIn]:
 
 @pytest.fixture
 async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
-    given = cloud.credentials
-    keyring = Keyring(
-        [
-            ProjectKey(Secret(given["project_key"])),
-            OrganizationToken(Secret(given["organization_auth_token"])),
-        ]
-    )
-    hosts = {host: cloud.urls[host.value] for host in Host}
-    async with HttpClient(HttpTransport(), hosts, keyring) as opened:
+    keys = project_key(cloud), organization_token(cloud)
+    async with client_with(cloud, *keys) as opened:
         yield opened
 
 
@@ -168,8 +160,6 @@ def test_a_source_knows_what_it_will_send(tmp_path: Path):
 
 
 async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp_path):
-    hosts = {host: cloud.urls[host.value] for host in Host}
-    wrong = Keyring([ProjectKey(Secret("0" * 32))])
     now = cloud.clock.now()
     event = check_event(
         {
@@ -184,7 +174,7 @@ async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp
         now,
     )
     await box.aput([NewItem(ItemKind.EVENT, "kit-1", event)])
-    async with HttpClient(HttpTransport(), hosts, wrong) as client:
+    async with client_with(cloud, ProjectKey(Secret("0" * 32))) as client:
         delivery = Delivery(box, ServiceSender(client))
         await delivery.flush()
     assert "403" in str(delivery.schedule.blocked)

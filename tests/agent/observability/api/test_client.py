@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
+from agent.auth.credential import Basic, Credential, Keyring
 from agent.call import Host, Response
 from agent.config.secrets import Secret
 from agent.errors import (
@@ -22,12 +22,13 @@ from agent.errors import (
     NotFound,
     UsageError,
 )
-from agent.http import HttpClient, HttpTransport
+from agent.http import HttpClient
 from agent.observability import KINDS, Observability, Resource
 from agent.observability.api.client import FetchMe
 from agent.standin.state import USERS
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import client_with, organization_token, project_key
 
 COHORT, DEVICE, RELEASE = KINDS["cohort"], KINDS["device"], KINDS["release"]
 
@@ -35,13 +36,8 @@ EVENT, PROJECT, ORGANIZATION = KINDS["event"], KINDS["project"], KINDS["organiza
 
 
 def service_with(standin: StandIn, *credentials: Credential) -> Observability:
-    hosts = {host: standin.urls[host.value] for host in Host if host.value in standin.urls}
-    client = HttpClient(HttpTransport(), hosts, Keyring(credentials))
+    client = client_with(standin, *credentials)
     return Observability(client, standin.organization, standin.project)
-
-
-def token(standin: StandIn) -> OrganizationToken:
-    return OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
 
 
 def basic(standin: StandIn, name: str = "user_api_key") -> Basic:
@@ -51,7 +47,7 @@ def basic(standin: StandIn, name: str = "user_api_key") -> Basic:
 
 @pytest.fixture
 async def service(standin: StandIn) -> AsyncIterator[Observability]:
-    made = service_with(standin, token(standin))
+    made = service_with(standin, organization_token(standin))
     yield made
     await made.client.close()
 
@@ -229,8 +225,7 @@ async def test_the_user_key_is_cycled_and_the_old_one_stops(standin: StandIn) ->
 
 @pytest.mark.contract("O5.4", "O4.3")
 async def test_the_latest_release_is_asked_for_with_the_project_key(standin: StandIn) -> None:
-    key = ProjectKey(Secret(standin.credentials["project_key"]))
-    service = service_with(standin, key)
+    service = service_with(standin, project_key(standin))
     async with service.client:
         try:
             found = await service.latest_release("TEST-1", "nrf9161dk", "modem-app", "99.0.0")

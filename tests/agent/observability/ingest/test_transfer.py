@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
-from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, Unavailable, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -25,6 +22,7 @@ from agent.retry import NO_RETRY
 from agent.standin.observability.file_storage import PARTS
 from agent.standin.observability.tables import RELEASES
 from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.cloud.standin_clients import client_with, organization_token, project_key
 from tests.support.dumps.elf_files import linux_core
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
@@ -67,15 +65,8 @@ async def cloud(tmp_path: Path) -> AsyncIterator[StandIn]:
 
 @pytest.fixture
 async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
-    given = cloud.credentials
-    keyring = Keyring(
-        [
-            ProjectKey(Secret(given["project_key"])),
-            OrganizationToken(Secret(given["organization_auth_token"])),
-        ]
-    )
-    hosts = {host: cloud.urls[host.value] for host in Host}
-    async with HttpClient(BreakingTransport(), hosts, keyring, retries=NO_RETRY) as opened:
+    keys = project_key(cloud), organization_token(cloud)
+    async with client_with(cloud, *keys, transport=BreakingTransport(), retries=NO_RETRY) as opened:
         yield opened
 
 

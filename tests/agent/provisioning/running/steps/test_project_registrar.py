@@ -9,19 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Keyring
-from agent.call import Host
 from agent.config.project import ProjectSlugs
-from agent.config.secrets import Secret
 from agent.errors import ConfigError, UsageError
-from agent.http import HttpClient, HttpTransport
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.steps.project_registrar import ProjectRegistrar, require_fitting
 from agent.standin.device_cloud.devices.registry import registry
 from at.virtual.transport import VirtualTransport
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import client_with, organization_token
 from tests.support.provisioning.ledgers import boards_of
 from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
@@ -49,11 +45,9 @@ async def project_station(
     kind: type[ProjectRegistrar] = ProjectRegistrar,
     team_id: str | None = None,
 ) -> AsyncIterator[Station]:
-    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
-    hosts = {host: standin.urls.get(host.value, "") for host in Host}
     async with (
         station_of(standin, folder, goal) as station,
-        HttpClient(HttpTransport(), hosts, Keyring([token])) as client,
+        client_with(standin, organization_token(standin)) as client,
     ):
         station.registrar = kind(
             client,

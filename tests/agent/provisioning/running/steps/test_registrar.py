@@ -8,10 +8,8 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
-from agent.config.secrets import Secret
 from agent.errors import AgentError, CredentialMissing
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import public_pem
@@ -20,14 +18,13 @@ from agent.provisioning.running.steps.registrar import ReadServiceTime, Registra
 from agent.standin.principal import DEVICE_KEYS
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.standin import StandIn
+from tests.support.cloud.standin_clients import api_key, client_with
 
 PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
 
 
 def client_of(standin: StandIn, *, with_key: bool = True) -> HttpClient:
-    keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))] if with_key else [])
-    hosts = {host: standin.urls.get(host.value, "") for host in Host}
-    return HttpClient(HttpTransport(), hosts, keyring)
+    return client_with(standin, *([api_key(standin)] if with_key else []))
 
 
 async def test_a_public_key_is_registered_once_its_request_has_succeeded(standin: StandIn) -> None:
