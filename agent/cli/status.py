@@ -18,6 +18,7 @@ from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import WIDTH, marked, redraws, say_marked, wrapped
 from agent.daemon.snapshot import (
+    MEASURED,
     AgentStatus,
     ConcernStatus,
     ConsoleStatus,
@@ -298,8 +299,7 @@ def _measured(each: LinkStatus) -> Iterator[str]:
     if each.cell is not None and each.cell.band is not None:
         yield f"band {each.cell.band}"
     if (reading := each.reading) is not None:
-        units = {"rsrp_dbm": "dBm", "snr_db": "dB", "supply_mv": "mV", "temperature_c": "°C"}
-        for name, unit in units.items():
+        for name, (_, unit) in MEASURED.items():
             if (value := getattr(reading, name)) is not None:
                 yield f"{value} {unit}"
 

@@ -122,6 +122,15 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     temperature_c: int | None = None
 
 
+MEASURED = {
+    "rsrp_dbm": ("RSRP", "dBm"),
+    "snr_db": ("SNR", "dB"),
+    "supply_mv": ("Supply", "mV"),
+    "temperature_c": ("Modem", "°C"),
+}
+"""Field of a Reading -> its name and its unit for a person: `status` and the page show them all."""
+
+
 class PortStatus(ConcernStatus):
     """A concern that holds a port, and releases it to programs."""
 

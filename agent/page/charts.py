@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agent.daemon.snapshot import LastPosition, Place, Reading
+from agent.daemon.snapshot import MEASURED, LastPosition, Place, Reading
 from agent.page.markup import Html, tag
 from agent.page.words import metres, number
 
@@ -43,8 +43,8 @@ class Scale:
         return round(100 * (self.high - inside) / (self.high - self.low), 1)
 
 
-RSRP = Scale("rsrp_dbm", "RSRP", "dBm", -135, -70, -115)
-SNR = Scale("snr_db", "SNR", "dB", -10, 25, -3)
+RSRP = Scale("rsrp_dbm", *MEASURED["rsrp_dbm"], -135, -70, -115)
+SNR = Scale("snr_db", *MEASURED["snr_db"], -10, 25, -3)
 
 
 def quality(rsrp_dbm: float | None) -> str:

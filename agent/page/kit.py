@@ -7,7 +7,14 @@ from datetime import datetime
 from functools import partial
 
 from agent.daemon.recent import CONSOLE, Moment, RecentMoments
-from agent.daemon.snapshot import FotaStatus, KitStatus, LinkStatus, LocationStatus, Reading
+from agent.daemon.snapshot import (
+    MEASURED,
+    FotaStatus,
+    KitStatus,
+    LinkStatus,
+    LocationStatus,
+    Reading,
+)
 from agent.page import charts, kits, timeline
 from agent.page.markup import Child, Html, table, tag
 from agent.page.moment_feed import MomentFeed
@@ -149,13 +156,10 @@ def _stretch(address: str, history: Sequence[Reading], until: datetime) -> Html:
     )
 
 
-_COLUMNS = ("rsrp_dbm", "snr_db", "supply_mv", "temperature_c")
-
-
 def _table(history: Sequence[Reading]) -> Html:
-    heading = ("Time", "RSRP dBm", "SNR dB", "Supply mV", "Modem °C")
+    heading = ("Time", *map(" ".join, MEASURED.values()))
     rows = (
-        [moment(each.at), *(number(getattr(each, name)) for name in _COLUMNS)]
+        [moment(each.at), *(number(getattr(each, name)) for name in MEASURED)]
         for each in reversed(history)
     )
     return table(heading, rows)
@@ -165,9 +169,9 @@ def signal_csv(kit: KitStatus) -> str:
     """Return the readings as CSV, a line each, the oldest first."""
     file = io.StringIO()
     writer = csv.writer(file)
-    writer.writerow(("at", *_COLUMNS))
+    writer.writerow(("at", *MEASURED))
     for each in kit.concern(LinkStatus).history:
-        writer.writerow((iso(each.at), *(getattr(each, name) for name in _COLUMNS)))
+        writer.writerow((iso(each.at), *(getattr(each, name) for name in MEASURED)))
     return file.getvalue()
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from agent.daemon.kit.readings import INTERVAL_S, KitReadings
-from agent.daemon.snapshot import HISTORY
+from agent.daemon.snapshot import HISTORY, MEASURED, Reading
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 from tests.support.modem.line_modem import LineModem, run_session
+
+
+def test_every_value_of_a_reading_has_a_name_and_a_unit_for_a_person():
+    assert ("at", *MEASURED) == Reading.__struct_fields__
 
 
 async def test_a_registered_kit_tells_signal_cell_supply_and_temperature():
