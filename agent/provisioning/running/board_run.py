@@ -70,6 +70,7 @@ _BY_COMMANDS = {
     *(ProvisioningStep.WRITE, ProvisioningStep.VERIFY),
 }
 _log = logging.getLogger(__name__)
+Action = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Station(Struct):
@@ -187,17 +188,7 @@ class BoardRun:
             return replace(refusal, reason_code=plan.reason_code)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
             self.ledger.consent(consent)
-        actions = self._actions(plan, board)
-        if self.station.registrar is not None:
-            parts = self.port, self.ledger, goal, self.station.registrar, history.alone
-            key = board.module_key
-            service = (
-                ModuleSteps(*parts, public_key=key) if key else ServiceSteps(*parts, plan.ask_tags)
-            )
-            actions[ProvisioningStep.OTHER_KEYS] = service.ask_other_keys
-            actions[ProvisioningStep.CLAIM] = service.claim
-            actions[ProvisioningStep.REGISTER] = service.register
-            actions[ProvisioningStep.PROOF] = service.prove
+        actions = self._actions(plan, board, history)
         for one in plan.steps:
             self._enter(one.step)
             # None have the gate and the identity, which the plan itself judged, and what calls a
@@ -212,12 +203,12 @@ class BoardRun:
         return self._outcome("done" if self.ledger.state.has_changed else "unchanged")
 
     def _actions(
-        self, plan: ProvisioningPlan, board: BoardState
-    ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
+        self, plan: ProvisioningPlan, board: BoardState, history: BoardHistory
+    ) -> dict[ProvisioningStep, Action]:
         station, goal = self.station, self._goal
         mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
         store: CredentialStore = self.port
-        ends: Callable[[], Coroutine[Any, Any, None]] | None = None
+        ends: Action | None = None
         if goal.takes_commands and station.registrar is not None:
             # Only here: a bench with no service need not pay for the HTTP client.
             from agent.provisioning.running.steps.commanded_store import CommandedStore
@@ -231,7 +222,7 @@ class BoardRun:
         issuer = CertificateIssuer(
             self.ledger, goal, station.device_ca, station.key_folder, station.now
         )
-        return {
+        actions: dict[ProvisioningStep, Action] = {
             ProvisioningStep.LIMITS: partial(self._note_limits, plan),
             ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before, announced),
             ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before),
@@ -244,6 +235,17 @@ class BoardRun:
             ProvisioningStep.CLOCK: self._set_clock,
             ProvisioningStep.RESTORE: self._offline.restore,
         }
+        if station.registrar is not None:
+            parts = self.port, self.ledger, goal, station.registrar, history.alone
+            key = board.module_key
+            service = (
+                ModuleSteps(*parts, public_key=key) if key else ServiceSteps(*parts, plan.ask_tags)
+            )
+            actions[ProvisioningStep.OTHER_KEYS] = service.ask_other_keys
+            actions[ProvisioningStep.CLAIM] = service.claim
+            actions[ProvisioningStep.REGISTER] = service.register
+            actions[ProvisioningStep.PROOF] = service.prove
+        return actions
 
     async def _note_limits(self, plan: ProvisioningPlan) -> None:
         self.ledger.finish(ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS))
@@ -261,16 +263,12 @@ class BoardRun:
             await self._set_clock()
         await self._offline.leave(mode_before)
 
-    async def _verify(
-        self, credentials: CredentialSteps, ends: Callable[[], Coroutine[Any, Any, None]] | None
-    ) -> None:
+    async def _verify(self, credentials: CredentialSteps, ends: Action | None) -> None:
         if ends is not None:
             await ends()
         await credentials.verify()
 
-    async def _do(
-        self, step: ProvisioningStep, action: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
+    async def _do(self, step: ProvisioningStep, action: Action) -> None:
         try:
             # A step that waits for a service is stopped at once; the rest takes seconds.
             waits_for_service = step in _WAIT_FOR_SERVICE or (
