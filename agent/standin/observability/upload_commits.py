@@ -4,7 +4,6 @@ A commit is the last step of an upload: it names the file, and the service then 
 """
 
 import hashlib
-import struct
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,7 +15,8 @@ from agent.standin.core.schema import Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, tables
 from agent.standin.observability.file_storage import MAX_FILE, TRANSITIONS, UploadEvent
 from agent.standin.observability.ingest.archives import add_archive
-from agent.standin.observability.ingest.coredumps import MAGIC, elf_notes
+from agent.standin.observability.ingest.coredumps import MAGIC
+from agent.standin.observability.ingest.elf import gnu_build_id
 from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
 from agent.standin.observability.ingest.records import add_coredump
 from agent.standin.observability.operations import Handler, RequestContext
@@ -146,36 +146,6 @@ def prepare_schema() -> Schema:
             for limit in limits
         ],
     }
-
-
-_NOTE_SECTION = 7
-_BUILD_ID = 3
-_SECTION_BYTES = {1: 40, 2: 64}
-"""Size of a section header by the class of the file: 1 for 32 bits, 2 for 64."""
-
-
-def gnu_build_id(data: bytes) -> str | None:
-    """Return the build id in lower-case hex, None for a file that has none or is no ELF."""
-    if data[:4] != b"\x7fELF" or len(data) < 64 or data[4] not in (1, 2) or data[5] not in (1, 2):
-        return None
-    order = "<" if data[5] == 1 else ">"
-    wide = data[4] == 2
-    (table,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
-    size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
-    if size < _SECTION_BYTES[data[4]] or table + count * size > len(data):
-        return None
-    left = len(data)  # bounds the work for overlapping notes
-    for at in range(table, table + count * size, size):
-        (kind,) = struct.unpack_from(order + "I", data, at + 4)
-        layout = order + ("QQ" if wide else "II")
-        offset, length = struct.unpack_from(layout, data, at + (24 if wide else 16))
-        if kind != _NOTE_SECTION or length > left:
-            continue
-        left -= length
-        for name, note_kind, content in elf_notes(data[offset : offset + length], order):
-            if (name, note_kind) == (b"GNU", _BUILD_ID):
-                return content.hex()
-    return None
 
 
 @dataclass(frozen=True, slots=True)

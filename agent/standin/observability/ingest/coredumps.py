@@ -1,8 +1,6 @@
 """The core dump of the device SDK: header, blocks, footer, little endian. Pure.
 
 The last block ends a dump of version 1, which has no footer.
-
-Of a core of Linux, which is ELF, only the signal is read (elf(5), `elf_prstatus` of the kernel).
 """
 
 import struct
@@ -110,49 +108,3 @@ def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, bytes]]:
             raise BadCoredump(f"a block of {length} bytes at {at} does not fit")
         yield kind, address, data[at : at + length]
         at += length
-
-
-_PT_NOTE, _NT_PRSTATUS = 4, 1
-_SIGNALS = {
-    3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
-    11: "SIGSEGV", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
-}  # fmt: skip
-
-
-def linux_signal(data: bytes) -> str | None:
-    """Return the name of the signal that ended a process of Linux, None where its core has none.
-
-    It is that of the first thread in the notes.
-    """
-    if data[:4] != b"\x7fELF" or len(data) < 64:
-        return None
-    wide, order = data[4] == 2, ">" if data[5] == 2 else "<"
-    (start,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 32 if wide else 28)
-    size, count = struct.unpack_from(order + "HH", data, 54 if wide else 42)
-    fields = struct.Struct(order + ("I4xQ16xQ" if wide else "II8xI"))
-    for at in range(start, start + size * count, max(size, 1)):
-        if at + fields.size > len(data):
-            break
-        kind, offset, length = fields.unpack_from(data, at)
-        if kind == _PT_NOTE and (number := _prstatus_signal(data[offset : offset + length], order)):
-            return _SIGNALS.get(number, f"Signal {number}")
-    return None
-
-
-def _prstatus_signal(notes: bytes, order: str) -> int | None:
-    for name, kind, content in elf_notes(notes, order):
-        if (name, kind) == (b"CORE", _NT_PRSTATUS) and len(content) >= 14:
-            (number,) = struct.unpack_from(order + "h", content, 12)  # `pr_cursig`
-            return int(number)
-    return None
-
-
-def elf_notes(notes: bytes, order: str) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield name, type and content of each note of an ELF file, in the byte order of `struct`."""
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from(order + "III", notes, at)
-        content = at + 12 + name_size + -name_size % 4
-        name = notes[at + 12 : at + 12 + name_size].rstrip(b"\0")
-        yield name, kind, notes[content : content + size]
-        at = content + size + -size % 4

@@ -9,6 +9,7 @@ from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema, check
 from agent.standin.observability import tables
 from agent.standin.observability.ingest import coredumps
+from agent.standin.observability.ingest.elf import linux_signal
 from agent.standin.observability.project import SLUG, VERSION, Identity, Project
 
 _REASONS = {
@@ -137,7 +138,7 @@ def add_coredump(
     info: dict[str, JSONValue] = {}
     reason: int | str | None = None
     if identity is not None:
-        reason = coredumps.linux_signal(data)
+        reason = linux_signal(data)
     else:
         dump = coredumps.parse_coredump(data)
         info, reason = _describe(dump), dump.reason

@@ -1,4 +1,4 @@
-"""The build id of an ELF file at the stand-in: found where it is, whatever the file is."""
+"""ELF files at the stand-in: what is looked for in their notes is found, whatever the file is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.standin.observability.upload_commits import gnu_build_id
+from agent.standin.observability.ingest.elf import gnu_build_id, linux_signal
+from tests.support.dumps.elf_files import linux_core
 
 BUILD_ID = bytes(range(20))
 
@@ -56,3 +57,30 @@ def test_no_file_is_too_odd_to_be_read(rest: bytes, width: int, order: int) -> N
 def test_sections_that_all_lie_over_the_same_notes_are_read_once() -> None:
     notes = note("<", 1, b"", b"") * 80_000
     assert gnu_build_id(elf(notes, wide=True, order="<", times=60_000)) is None
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(3, "SIGQUIT"), (4, "SIGILL"), (5, "SIGTRAP"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"),
+     (11, "SIGSEGV"), (24, "SIGXCPU"), (25, "SIGXFSZ"), (31, "SIGSYS"), (34, "Signal 34")],
+)  # fmt: skip
+def test_a_core_of_linux_says_which_signal_ended_it(number: int, name: str, wide: bool) -> None:
+    assert linux_signal(linux_core(signal=number, wide=wide)) == name
+
+
+@given(st.binary(max_size=300), st.integers(0, 600), st.booleans())
+def test_a_core_that_is_damaged_has_no_signal_or_one(patch: bytes, at: int, wide: bool) -> None:
+    whole = linux_core(wide=wide)
+    for data in (patch, whole[:at], whole[:at] + patch + whole[at + len(patch) :]):
+        assert linux_signal(data) is None or linux_signal(data).startswith(("SIG", "Signal "))
+
+
+def test_a_core_in_the_other_byte_order_is_read_and_other_makers_notes_are_not() -> None:
+    head = b"\x7fELF\x01\x02\x01" + bytes(9)
+    head += struct.pack(">HHI4IHHHHHH", 4, 8, 1, 0, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    other = struct.pack(">III4s16xh2x", 5, 16, 1, b"QEMU", 9)
+    notes = other + struct.pack(">III4s16xh2x", 5, 16, 1, b"CORE", 11)
+    program = struct.pack(">8I", 4, 84, 0, 0, len(notes), len(notes), 6, 4)
+    assert linux_signal(head + program + notes) == "SIGSEGV"
+    assert linux_signal(head + program + other) is None
