@@ -106,15 +106,16 @@ async def look_at_profile(session: Session) -> Checks:
 
 async def look_at_services(session: Session) -> Checks:
     """Look at each host, the clock that they show, and whether they accept each secret."""
+    from agent.call import Host
     from agent.provisioning.running.host_clock import check_host_clock
     from agent.wiring.secret_trials import TRIALS, try_secret
 
     configuration = session.configuration
     hosts, again = configuration.profile.hosts, "`cellagent doctor`"
     urls: dict[str, str] = {}
-    for key in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
-        if url := getattr(hosts, key):
-            urls.setdefault(f"{urlsplit(url).scheme}://{urlsplit(url).netloc}", key)
+    for host in Host:
+        if url := getattr(hosts, host.value):
+            urls.setdefault(f"{urlsplit(url).scheme}://{urlsplit(url).netloc}", host.value)
     works = [_host(configuration, key, url) for url, key in urls.items()]
     aheads: list[float] = []
     for line, ahead_s in await asyncio.gather(*works):
