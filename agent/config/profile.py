@@ -110,7 +110,7 @@ class KitSettings(Section, frozen=True):
     software_version: value_types.Version = ""
     """Its version, where the kit does not say it: an update does not change it here.
     Example: 1.0.0"""
-    keep_online: Literal["never", "as-found", "always"] = "as-found"
+    keep_online: value_types.KeepOnline = "as-found"
     """Which modem `run` turns on again after a restart that was not its own: none, one that was on
     before, or any."""
     settle_s: value_types.NotNegative = 30.0
@@ -266,7 +266,7 @@ class ProvisioningSettings(Section, frozen=True):
     """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
     folder of them. A kit whose signature is by none of them is refused; "" checks none.
     Example: ~/identity-keys"""
-    registration: Literal["public-key", "onboard", "claim", "attestation", "none"] = "public-key"
+    registration: value_types.Registration = "public-key"
     """How the service gets the kits' keys: `provisioning` of the how-tos compares the ways."""
     into: Literal["team", "project"] = "team"
     """team: with the API key. project: with an organization auth token, into `account.project`;

@@ -4,7 +4,7 @@
 read in any folder. `holds` is what a line of the file begins with.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ DeviceId = Annotated[
 ]
 ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+KeepOnline = Literal["never", "as-found", "always"]
+Registration = Literal["public-key", "onboard", "claim", "attestation", "none"]
 _BEFORE_PORT_PATH = r"(replay:|virtual:(?=.)|(?=[^:]*/))"
 WifiSource = Annotated[
     str,

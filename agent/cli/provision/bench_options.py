@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 from msgspec import Struct
@@ -17,6 +17,7 @@ from agent.cli.framework.candidates import complete_port
 from agent.cli.framework.command import note, together
 from agent.cli.framework.session import Session, modem_on
 from agent.config.pkcs11_uri import is_pkcs11
+from agent.config.value_types import Registration
 from agent.errors import AgentError, UsageError
 from agent.extras import require
 from agent.files.paths import named_path
@@ -75,9 +76,7 @@ take_options = together(
     ),
     click.option("--id-prefix", default="", help="Device id: this and the IMEI, not the UUID."),
     click.option(
-        "--registration",
-        type=click.Choice(["public-key", "onboard", "claim", "attestation", "none"]),
-        help="Default: the profile's.",
+        "--registration", type=click.Choice(get_args(Registration)), help="Default: the profile's."
     ),
     click.option("--set-clock", is_flag=True, help="Set the modem's clock from this host's."),
     click.option("--no-proof", is_flag=True, help="Do not have the cloud accept a JWT at the end."),

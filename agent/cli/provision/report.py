@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
@@ -24,20 +24,17 @@ if TYPE_CHECKING:
 
 _COUNTS = "boards", "passed", "yield", "first pass", "attempts", "median", "p95"
 _LONGEST_NAME = 32
+By = Literal["station", "lot", "slot", "reason", "hour"]
 
 
 @agent_command("cellagent provision report --since 8h --by slot", ProfileCommand)
 @since_option
 @click.option(
     "--by",
-    type=click.Choice(["station", "lot", "slot", "reason", "hour"]),
+    type=click.Choice(get_args(By)),
     help="Count each of them by itself; reason: the failures alone.",
 )
-def command(
-    session: Session,
-    since: datetime | None,
-    by: Literal["station", "lot", "slot", "reason", "hour"] | None,
-) -> None:
+def command(session: Session, since: datetime | None, by: By | None) -> None:
     """Tell how many boards passed, at the first attempt or later, how long it took, what failed.
 
     A board counts once: until its first `done`. Attempts that found it busy do not count.

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import Literal
 
+from agent.config.value_types import KeepOnline
 from agent.daemon.snapshot import Finding
 from at.protocol.state_machine import Transitions
 
@@ -14,7 +14,6 @@ TURNS = 2
 """So often a modem is turned on; one that is off again then is turned off by its application."""
 LOOP_BOOTS, LOOP_S = 5, 600.0
 """So many restarts within so many seconds are a loop."""
-Policy = Literal["never", "as-found", "always"]
 
 
 class KeepState(Enum):
@@ -126,7 +125,7 @@ class OnlineKeeper:
             self._boots.append(now)
         self._go(KeepEvent.RESTARTED, now)
 
-    def seen(self, now: float, *, is_on: bool, policy: Policy, asked_off: bool = False) -> None:
+    def seen(self, now: float, *, is_on: bool, policy: KeepOnline, asked_off: bool = False) -> None:
         """Record how the modem is now; `asked_off`: somebody turned it off through the agent."""
         if asked_off and not is_on:
             self._go(KeepEvent.TURNED_OFF, now)

@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from agent.config.value_types import KeepOnline
 from agent.daemon.kit.keep_online import (
     LOOP_BOOTS,
     LOOP_S,
@@ -18,7 +19,6 @@ from agent.daemon.kit.keep_online import (
     KeepEvent,
     KeepState,
     OnlineKeeper,
-    Policy,
 )
 from at.virtual.server.runner import ModemRunner
 from tests.support.commands.running_agent import (
@@ -97,7 +97,7 @@ def test_a_kit_that_was_turned_off_or_found_off_stays_off() -> None:
 
 
 @pytest.mark.parametrize("policy", ["as-found", "always"])
-def test_whoever_turns_it_off_through_the_agent_is_not_fought(policy: Policy) -> None:
+def test_whoever_turns_it_off_through_the_agent_is_not_fought(policy: KeepOnline) -> None:
     keeper = keeper_of_a_kit_that_is_on()
     keeper.restarted(10.0)  # the agent means to turn it on
     keeper.seen(11.0, is_on=False, policy=policy, asked_off=True)
@@ -144,7 +144,7 @@ def test_who_turns_it_off_and_on_again_has_it_kept_online_from_then_on() -> None
 
 
 @pytest.mark.parametrize("policy", ["as-found", "always"])
-def test_an_application_that_turns_it_off_is_not_fought(policy: Policy) -> None:
+def test_an_application_that_turns_it_off_is_not_fought(policy: KeepOnline) -> None:
     keeper = keeper_of_a_kit_that_is_on()
     keeper.restarted(1.0)
     turns, now = 0, 1.0
@@ -196,7 +196,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS, policy=st.sampled_from(["as-found", "always"]), was_on=st.booleans())
 def test_no_order_of_events_turns_it_on_before_its_time_or_a_third_time(
-    steps: list[tuple[str, float]], policy: Policy, was_on: bool
+    steps: list[tuple[str, float]], policy: KeepOnline, was_on: bool
 ) -> None:
     keeper, now, last_restart, turns = OnlineKeeper(was_on=was_on), 0.0, -1000.0, 0
     for what, passed in steps:
