@@ -103,15 +103,7 @@ class Decoder:
     def _answer(self, answer: Answer) -> dict[str, object]:
         command = answer.command or self._command_answered_again(answer)
         value, error = answer_value(answer, command, self._check)
-        decoded: dict[str, object] = {
-            "type": "answer",
-            "command": command,
-            "final": answer.final,
-            "code": answer.code,
-            "lines": list(answer.lines),
-            "value": value,
-            "error": error,
-        }
+        decoded = answer_object(answer, command, value, error)
         if answer.text:
             decoded["text"] = answer.text
         return decoded
@@ -132,6 +124,21 @@ def _notice(
     name: str, line: str, value: object = None, error: str | None = None
 ) -> dict[str, object]:
     return {"type": "notice", "name": name, "line": line, "value": value, "error": error}
+
+
+def answer_object(
+    answer: Answer, command: str | None, value: object, error: str | None
+) -> dict[str, object]:
+    """Return an answer as it is printed, with the value and the error of `answer_value`."""
+    return {
+        "type": "answer",
+        "command": command,
+        "final": answer.final,
+        "code": answer.code,
+        "lines": list(answer.lines),
+        "value": value,
+        "error": error,
+    }
 
 
 def answer_value(

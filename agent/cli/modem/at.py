@@ -168,16 +168,12 @@ def _show_lines(answer: Answer) -> None:
 
 def _as_json(line: str, answer: Answer, check: Check) -> dict[str, object]:
     """Return an answer in the shape of `modem decode`."""
+    from at.decode import answer_object
+
     value, error = _decoded(line, answer, check)
-    return {
-        "type": "answer",
-        "command": without_secrets(line),
-        "final": answer.final,
-        "code": answer.code,
-        "lines": list(answer.lines),
-        "value": value,
-        "error": error if answer.ok else str(rejection(line, answer)),
-    }
+    if not answer.ok:
+        error = str(rejection(line, answer))
+    return answer_object(answer, without_secrets(line), value, error)
 
 
 def _decoded(line: str, answer: Answer, check: Check) -> tuple[object, str | None]:
