@@ -34,7 +34,7 @@ class ModuleSteps(ServiceSteps, frozen=True, kw_only=True):
         Raises NotFound.
         """
         registrar, device_id = self.registrar, self.ledger.record.device_id
-        if not registrar.finds_devices:
+        if not registrar.can_look_up:
             words = "the service took its token; no path is known that tells more"
             self.ledger.finish(ProvisioningStep.PROOF, words)
             return

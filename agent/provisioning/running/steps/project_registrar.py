@@ -69,12 +69,12 @@ class ProjectRegistrar(Registrar):
         return self.team_id or await Registrar.team(self)
 
     @property
-    def makes_device(self) -> bool:
-        """Whether the service tells that it has the device: of a project nothing does."""
+    def proof_finds_device(self) -> bool:
+        """Whether a device's own token must find it: in a project nothing does."""
         return False
 
     @property
-    def finds_devices(self) -> bool:
+    def can_look_up(self) -> bool:
         """Whether a credential is there that finds a device: with none the result alone counts."""
         try:
             self.client.require(FetchDevice("any"))

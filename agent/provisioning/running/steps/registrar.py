@@ -134,8 +134,8 @@ class Registrar:
                 raise conflict from None
 
     @property
-    def finds_devices(self) -> bool:
-        """Whether the service tells which devices it has."""
+    def can_look_up(self) -> bool:
+        """Whether a device may be asked for without a token of its own."""
         return True
 
     async def require_in_team(self, device_id: str) -> None:
@@ -156,10 +156,11 @@ class Registrar:
         return (now() - theirs).total_seconds() if theirs is not None else None
 
     @property
-    def makes_device(self) -> bool:
-        """Whether the service has the device itself once it took a registration, not its key alone.
+    def proof_finds_device(self) -> bool:
+        """Whether a device's own token must find it once the service took its registration.
 
-        And tells so: no path is known that finds the devices of a project.
+        Not where that gives the service a key alone; and not in a project, of whose devices no path
+        is known.
         """
         return self.method is RegistrationMethod.ONBOARD or self.commands
 

@@ -207,7 +207,7 @@ class ServiceSteps(Struct, frozen=True):
         while True:
             try:
                 found = await registrar.prove(device_id, ask, self.port.require_firmware)
-                if found or not registrar.makes_device:
+                if found or not registrar.proof_finds_device:
                     break
                 if self.ledger.state is RunState.REGISTERED:
                     raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
