@@ -78,6 +78,7 @@ IN_KIT_NAME: Mapping[str, bool] = {
     "FetchProvisioningCommand": False,
     "ListProvisioningCommands": False,
     "ReadServiceTime": False,
+    "AskForKey": False,
     # of the demonstration, which plays the user who offers an update
     "UploadFirmware": False,
     "CreateJob": False,

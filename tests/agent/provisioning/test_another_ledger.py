@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from msgspec.structs import replace
 
+from agent.call import Response
 from agent.provisioning.boards.board import BoardLocation, MadeKey
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
@@ -96,6 +99,29 @@ async def test_a_key_that_is_not_the_services_is_in_nobodys_way(
     [(name, _)] = table.items()
     table.delete(name)
     assert (await run(standin, tmp_path, tray)).outcome == "done"
+
+
+async def test_a_key_is_asked_for_by_one_token_in_one_request(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path / "broker", tray, BROKERS)
+    async with station_of(standin, tmp_path) as station:
+        assert station.registrar is not None
+        transport, sent = station.registrar.client.transport, []
+        exchange = transport.exchange
+
+        async def counted(method: str, url: str, **request: Any) -> Response:
+            sent.append(f"{method} {urlsplit(url).path}")
+            return await exchange(method, url, **request)
+
+        monkeypatch.setattr(transport, "exchange", counted)
+        [outcome] = await provision(station, tray, 1)
+        notes = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
+    assert "the service has none of them" in {note.detail for note in notes}
+    before = sent[: sent.index("POST /v1/devices")]
+    assert before.count(f"GET /v1/devices/{outcome.uuid}") == 1
+    assert before[-1] == f"GET /v1/devices/{outcome.uuid}"
 
 
 async def test_with_no_proof_a_key_that_the_ledger_does_not_know_needs_a_word(

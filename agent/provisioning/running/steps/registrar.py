@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import Struct
+
+from agent.auth.bearer import BearerToken
 from agent.auth.modem_jwt import AskModem, ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
+from agent.config.secrets import Secret
 from agent.errors import Conflict, NotFound
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.steps.provisioning_commands import (
@@ -41,6 +45,37 @@ class ReadServiceTime(Call["datetime | None"]):
     def parse(self, response: Response) -> datetime | None:
         """Return the header's time, None where there is none."""
         return http_date(response.headers.get("date", ""))
+
+
+class _SignedToken(BearerToken):
+    """A device's token that was signed already: a refusal of this one is the answer."""
+
+    scheme = Scheme.DEVICE_JWT
+
+
+class KeyAnswer(Struct, frozen=True):
+    """Whether the service has the key that signed a token; `at` is its time, None if not told."""
+
+    accepted: bool
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskForKey(Call[KeyAnswer]):
+    """Whether the service accepts a device's token, by an answer about the device or a 401."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.DEVICE_JWT,)
+    accepts: ClassVar[frozenset[int]] = frozenset({401, 404, 410})
+
+    device_id: str
+
+    def request(self) -> Request:
+        """Return the GET."""
+        return FetchDevice(self.device_id).request()
+
+    def parse(self, response: Response) -> KeyAnswer:
+        """Return the answer; only onboarding makes the owner of a key a device."""
+        return KeyAnswer(response.status != 401, http_date(response.headers.get("date", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +185,13 @@ class Registrar:
         if request_id:
             await DeviceCloud(self.client).wait_for_bulk(request_id)
 
+    async def service_time(self) -> datetime | None:
+        """Return the service's time; None if it sends no date."""
+        return await self.client.send(ReadServiceTime())
+
     async def host_clock_ahead_s(self, now: Callable[[], datetime]) -> float | None:
         """Return the seconds that this host is ahead of the service; None if it sends no date."""
-        theirs = await self.client.send(ReadServiceTime())
+        theirs = await self.service_time()
         return (now() - theirs).total_seconds() if theirs is not None else None
 
     @property
@@ -163,6 +202,14 @@ class Registrar:
         is known.
         """
         return self.method is RegistrationMethod.ONBOARD or self.commands
+
+    async def ask_for_key(self, device_id: str, token: str, kit_gate: KitGate) -> KeyAnswer:
+        """Ask the service whether it has the key that signed a token of a device.
+
+        Raises what the gate raises.
+        """
+        acting = self.client.acting_as(_SignedToken(Secret(token)), kit_gate=kit_gate)
+        return await acting.send(AskForKey(device_id))
 
     async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> bool:
         """Send a JWT of the board, which the cloud accepts; return whether it has the device.

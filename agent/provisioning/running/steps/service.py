@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +23,8 @@ from at.protocol.errors import CommandRejected
 from at.tokens.jwt import WrongAlgorithm
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agent.provisioning.running.board_ledger import BoardLedger
     from agent.provisioning.running.steps.registrar import Registrar
     from at.tokens.jwt import Jwt
@@ -103,31 +104,16 @@ class ServiceSteps(Struct, frozen=True):
 
     async def _accepts(self, tag: int) -> bool:
         """Whether the service accepts a token for this device that the key of a tag signed."""
-        registrar, device_id = self.registrar, self.ledger.record.device_id
-
-        async def ask(subject: str, life_s: int) -> Jwt:
-            return await uninterrupted(self.port.token(subject, life_s, tag))
-
+        device_id = self.ledger.record.device_id
         try:
-            signed = await ask(device_id, LIFE_S)
+            signed = await uninterrupted(self.port.token(device_id, LIFE_S, tag))
         except (CommandRejected, WrongAlgorithm):
             return False  # a key that signs nothing which the service takes, such as an RSA key
-        try:
-            await registrar.prove(device_id, ask, self.port.require_firmware)
-        except Unauthorized:
-            if await self._has_other_time(signed):
-                raise RefusedByRule(_NO_ANSWER.format(tag=tag), hint=NO_TIME) from None
-            return False
-        return True
-
-    async def _has_other_time(self, token: Jwt) -> bool:
-        """Whether a token is not yet, or no longer, valid by the service's clock."""
-        signed_at = token.claims.get("iat")
-        if not isinstance(signed_at, int):
-            return False
-        at = datetime.fromtimestamp(signed_at, UTC)
-        ahead_s = await self.registrar.host_clock_ahead_s(lambda: at)
-        return ahead_s is not None and not -LIFE_S < ahead_s <= AGREES_S
+        gate = self.port.require_firmware
+        answer = await self.registrar.ask_for_key(device_id, signed.token, gate)
+        if not answer.accepted and _has_other_time(signed, answer.at):
+            raise RefusedByRule(_NO_ANSWER.format(tag=tag), hint=NO_TIME)
+        return answer.accepted
 
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
@@ -212,7 +198,7 @@ class ServiceSteps(Struct, frozen=True):
                 if self.ledger.state is RunState.REGISTERED:
                     raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
             except Unauthorized as error:
-                if signed and await self._has_other_time(signed[-1]):
+                if signed and _has_other_time(signed[-1], await registrar.service_time()):
                     error.hint = _OTHER_TIME
                     raise
                 if registrar.method is RegistrationMethod.NONE:
@@ -231,3 +217,11 @@ class ServiceSteps(Struct, frozen=True):
             await self.register()
         lacks = "" if found else "; the device itself is not onboarded"
         self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{lacks}")
+
+
+def _has_other_time(token: Jwt, service_time: datetime | None) -> bool:
+    """Whether a token is not yet, or no longer, valid by the service's clock, if that is known."""
+    signed_at = token.claims.get("iat")
+    if service_time is None or not isinstance(signed_at, int):
+        return False
+    return not -LIFE_S < signed_at - service_time.timestamp() <= AGREES_S
