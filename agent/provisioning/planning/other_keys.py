@@ -27,7 +27,7 @@ class BegunKeyAtWork(OtherKeyAtWork):
     kind = "would-overwrite"
 
 
-def tags_to_ask(
+def keys_to_ask(
     board: BoardState, goal: Goal, known: Sequence[OtherKey], held: HeldKey
 ) -> tuple[int, ...]:
     """Return the tags for whose keys the service is asked before they lose their place.

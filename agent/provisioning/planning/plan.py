@@ -19,7 +19,7 @@ from agent.provisioning.planning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
-from agent.provisioning.planning.other_keys import ends_key, tags_to_ask, unknown_tags
+from agent.provisioning.planning.other_keys import ends_key, keys_to_ask, unknown_tags
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -93,7 +93,7 @@ class ProvisioningPlan(Struct, frozen=True):
     `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
     step that it belongs to. `consent` says what the operator has allowed by an option and why that
     was needed. `limits` are those that are judged. `delete` are the credentials, by tag and type,
-    that CLEAR deletes. `ask_tags` are the tags whose keys the service may have, for all that the
+    that CLEAR deletes. `ask_keys` are the tags whose keys the service may have, for all that the
     ledger knows: it is asked before it is given another. `restore_mode` is the functional mode to
     put back, None where it is not changed.
     """
@@ -106,7 +106,7 @@ class ProvisioningPlan(Struct, frozen=True):
     consent: str = ""
     limits: tuple[Limit, ...] = ()
     delete: tuple[tuple[int, int], ...] = ()
-    ask_tags: tuple[int, ...] = ()
+    ask_keys: tuple[int, ...] = ()
     restore_mode: int | None = None
 
     @property
@@ -167,18 +167,18 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     changes_mode = bool(draft.steps) and (goal.takes_commands or board.mode in LTE_MODES)
     restore = board.mode if changes_mode and left is None else left
     limits = goal.limits if draft.steps or draft.delete or registers else ()
-    ask_tags = tags_to_ask(board, goal, history.other_keys, question.held)
-    asks = bool(ask_tags) and (registers or new_key)
+    ask_keys = keys_to_ask(board, goal, history.other_keys, question.held)
+    asks = bool(ask_keys) and (registers or new_key)
     if left is not None:
         # That run judged the others before it turned the radio off.
         limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
     steps = [
-        *_steps_before(board, goal, draft, limits, ask_tags if asks else (), registers=registers),
+        *_steps_before(board, goal, draft, limits, ask_keys if asks else (), registers=registers),
         *draft.steps,
         *_steps_after(
             board,
             goal,
-            () if asks else ask_tags,
+            () if asks else ask_keys,
             registers=registers,
             # A kit that is given commands has the time by then: it needs one for them, too, and
             # to ask for other keys.
@@ -193,7 +193,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         tuple(steps),
         consent=question.record(needed),
         delete=tuple(draft.delete),
-        ask_tags=ask_tags,
+        ask_keys=ask_keys,
         restore_mode=restore,
         limits=limits,
     )
@@ -228,7 +228,7 @@ def _steps_before(
     goal: Goal,
     draft: _Draft,
     limits: Sequence[Limit],
-    ask_tags: Sequence[int],
+    ask_keys: Sequence[int],
     *,
     registers: bool,
 ) -> Iterator[PlannedStep]:
@@ -238,11 +238,11 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
-    if ask_tags:
+    if ask_keys:
         if goal.set_clock and not board.has_time:
             yield _CLOCK
-        ends = " or ".join(ends_key(goal, tag) for tag in ask_tags)
-        words = f"ask whether the service has {_key_of(ask_tags)}: only {ends} ends that one"
+        ends = " or ".join(ends_key(goal, tag) for tag in ask_keys)
+        words = f"ask whether the service has {_key_of(ask_keys)}: only {ends} ends that one"
         yield PlannedStep(ProvisioningStep.OTHER_KEYS, words)
     if goal.takes_commands and (draft.steps or registers):
         words = "claimed for the team with its attestation token"
@@ -266,7 +266,7 @@ def _key_of(tags: Sequence[int]) -> str:
 
 
 def _steps_after(
-    board: BoardState, goal: Goal, ask_tags: Sequence[int], *, registers: bool, has_time: bool
+    board: BoardState, goal: Goal, ask_keys: Sequence[int], *, registers: bool, has_time: bool
 ) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
     if board.module_key:
@@ -293,8 +293,8 @@ def _steps_after(
         if goal.set_clock and not has_time:
             yield _CLOCK
         words = "the cloud accepts a JWT that the board signed"
-        if ask_tags:
-            words += f"; else ask whether it has {_key_of(ask_tags)}, before it is given this one"
+        if ask_keys:
+            words += f"; else ask whether it has {_key_of(ask_keys)}, before it is given this one"
         yield PlannedStep(ProvisioningStep.PROOF, words)
 
 

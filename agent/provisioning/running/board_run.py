@@ -239,7 +239,7 @@ class BoardRun:
             parts = self.port, self.ledger, goal, station.registrar, history.alone
             key = board.module_key
             service = (
-                ModuleSteps(*parts, public_key=key) if key else ServiceSteps(*parts, plan.ask_tags)
+                ModuleSteps(*parts, public_key=key) if key else ServiceSteps(*parts, plan.ask_keys)
             )
             actions[ProvisioningStep.OTHER_KEYS] = service.ask_other_keys
             actions[ProvisioningStep.CLAIM] = service.claim

@@ -68,7 +68,7 @@ class ServiceSteps(Struct, frozen=True):
     """The steps that call the service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
-    key ends no other. `ask_tags` are the tags of the modem's keys of which the service may have one
+    key ends no other. `ask_keys` are the tags of the modem's keys of which the service may have one
     all the same: other ones, and that in which a run began to make a key.
     """
 
@@ -77,7 +77,7 @@ class ServiceSteps(Struct, frozen=True):
     goal: Goal
     registrar: Registrar
     alone: bool
-    ask_tags: tuple[int, ...] = ()
+    ask_keys: tuple[int, ...] = ()
 
     async def ask_other_keys(self) -> None:
         """Ask the service for the keys one of which may be that of the device, by their tags.
@@ -85,7 +85,7 @@ class ServiceSteps(Struct, frozen=True):
         Raises OtherKeyAtWork for one that may not be replaced, RefusedByRule where the modem's
         clock is too wrong for an answer.
         """
-        at_work = [tag for tag in self.ask_tags if await self._accepts(tag)]
+        at_work = [tag for tag in self.ask_keys if await self._accepts(tag)]
         if not at_work:
             self.ledger.finish(ProvisioningStep.OTHER_KEYS, "the service has none of them")
             return
@@ -211,7 +211,7 @@ class ServiceSteps(Struct, frozen=True):
                     error.hint = _ANOTHER.format(self.goal.security_tag)
                     raise
                 # Unless it was given another since, by a run with another ledger.
-                if self.ask_tags:
+                if self.ask_keys:
                     await self.ask_other_keys()
             # The service has lost the key, or the device, of an earlier run: the same again.
             await self.register()
