@@ -198,6 +198,11 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
         alone = "with no service: `--registration none --no-proof`"
         error.hint = f"{error.hint}; {alone}" if error.hint else alone
         raise
+    if goal.gives_key and not goal.prove:
+        note(
+            "with no proof the service is not asked whether it has a board's device identity key: "
+            "where it has that one, the tokens that are signed with it are refused from now on"
+        )
     return registrar
 
 

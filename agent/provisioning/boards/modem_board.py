@@ -237,8 +237,10 @@ class ModemBoard:
             made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
         )
 
-    async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
-        """Return a JWT signed by the key in a tag; without `sub` where `subject` is "".
+    async def token(self, subject: str, life_s: int, tag: int | None) -> Jwt:
+        """Return a JWT signed by the key in a tag, or else by the device identity key.
+
+        It has no `sub` where `subject` is "".
 
         Raises NoModemTime where the modem does not know the time.
         """

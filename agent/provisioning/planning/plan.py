@@ -19,7 +19,7 @@ from agent.provisioning.planning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
-from agent.provisioning.planning.other_keys import ends_key, keys_to_ask, unknown_tags
+from agent.provisioning.planning.other_keys import Keys, key_of, keys_to_ask, question, unknown_tags
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -94,8 +94,8 @@ class ProvisioningPlan(Struct, frozen=True):
     step that it belongs to. `consent` says what the operator has allowed by an option and why that
     was needed. `limits` are those that are judged. `delete` are the credentials, by tag and type,
     that CLEAR deletes. `ask_keys` are the tags whose keys the service may have, for all that the
-    ledger knows: it is asked before it is given another. `restore_mode` is the functional mode to
-    put back, None where it is not changed.
+    ledger knows, the identity key's None: it is asked before it is given another. `restore_mode` is
+    the functional mode to put back, None where it is not changed.
     """
 
     steps: tuple[PlannedStep, ...] = ()
@@ -106,7 +106,7 @@ class ProvisioningPlan(Struct, frozen=True):
     consent: str = ""
     limits: tuple[Limit, ...] = ()
     delete: tuple[tuple[int, int], ...] = ()
-    ask_keys: tuple[int, ...] = ()
+    ask_keys: Keys = ()
     restore_mode: int | None = None
 
     @property
@@ -228,7 +228,7 @@ def _steps_before(
     goal: Goal,
     draft: _Draft,
     limits: Sequence[Limit],
-    ask_keys: Sequence[int],
+    ask_keys: Keys,
     *,
     registers: bool,
 ) -> Iterator[PlannedStep]:
@@ -238,12 +238,14 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
-    if ask_keys:
+    asking = PlannedStep(ProvisioningStep.OTHER_KEYS, question(goal, ask_keys))
+    # A kit that has the time once it is online is asked there, unless a key is deleted before.
+    has_time_online = goal.takes_commands and not (board.has_time or goal.set_clock)
+    asks_online = bool(draft.steps) and has_time_online and goal.security_tag not in ask_keys
+    if ask_keys and not asks_online:
         if goal.set_clock and not board.has_time:
             yield _CLOCK
-        ends = " or ".join(ends_key(goal, tag) for tag in ask_keys)
-        words = f"ask whether the service has {_key_of(ask_keys)}: only {ends} ends that one"
-        yield PlannedStep(ProvisioningStep.OTHER_KEYS, words)
+        yield asking
     if goal.takes_commands and (draft.steps or registers):
         words = "claimed for the team with its attestation token"
         yield PlannedStep(ProvisioningStep.CLAIM, words)
@@ -259,14 +261,12 @@ def _steps_before(
     if goal.takes_commands and draft.steps:
         words = f"AT+CFUN={FunctionalMode.NORMAL:d}: the kit takes what follows from the service"
         yield PlannedStep(ProvisioningStep.ONLINE, words)
-
-
-def _key_of(tags: Sequence[int]) -> str:
-    return f"the key of tag {' or '.join(map(str, tags))}"
+    if ask_keys and asks_online:
+        yield asking
 
 
 def _steps_after(
-    board: BoardState, goal: Goal, ask_keys: Sequence[int], *, registers: bool, has_time: bool
+    board: BoardState, goal: Goal, ask_keys: Keys, *, registers: bool, has_time: bool
 ) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
     if board.module_key:
@@ -294,7 +294,7 @@ def _steps_after(
             yield _CLOCK
         words = "the cloud accepts a JWT that the board signed"
         if ask_keys:
-            words += f"; else ask whether it has {_key_of(ask_keys)}, before it is given this one"
+            words += f"; else ask whether it has {key_of(*ask_keys)}, before it is given this one"
         yield PlannedStep(ProvisioningStep.PROOF, words)
 
 

@@ -54,10 +54,15 @@ class _SignedToken(BearerToken):
 
 
 class KeyAnswer(Struct, frozen=True):
-    """Whether the service has the key that signed a token; `at` is its time, None if not told."""
+    """The status of a service's answer to a token; `at` is its time, None if it is not told."""
 
-    accepted: bool
+    status: int
     at: datetime | None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the service did not accept the token."""
+        return self.status == 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class AskForKey(Call[KeyAnswer]):
     """Whether the service accepts a device's token, by an answer about the device or a 401."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.DEVICE_JWT,)
-    accepts: ClassVar[frozenset[int]] = frozenset({401, 404, 410})
+    accepts: ClassVar[frozenset[int]] = frozenset({401, 404})
 
     device_id: str
 
@@ -74,8 +79,8 @@ class AskForKey(Call[KeyAnswer]):
         return FetchDevice(self.device_id).request()
 
     def parse(self, response: Response) -> KeyAnswer:
-        """Return the answer; only onboarding makes the owner of a key a device."""
-        return KeyAnswer(response.status != 401, http_date(response.headers.get("date", "")))
+        """Return the answer."""
+        return KeyAnswer(response.status, http_date(response.headers.get("date", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +209,7 @@ class Registrar:
         return self.method is RegistrationMethod.ONBOARD or self.commands
 
     async def ask_for_key(self, device_id: str, token: str, kit_gate: KitGate) -> KeyAnswer:
-        """Ask the service whether it has the key that signed a token of a device.
-
-        Raises what the gate raises.
-        """
+        """Ask the service for a device by a token of its own. Raises what the gate raises."""
         acting = self.client.acting_as(_SignedToken(Secret(token)), kit_gate=kit_gate)
         return await acting.send(AskForKey(device_id))
 

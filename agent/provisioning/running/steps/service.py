@@ -12,7 +12,14 @@ from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
-from agent.provisioning.planning.other_keys import BegunKeyAtWork, OtherKeyAtWork, ends_key
+from agent.provisioning.planning.other_keys import (
+    IDENTITY_KEY,
+    BegunKeyAtWork,
+    Keys,
+    OtherKeyAtWork,
+    ends_key,
+    key_of,
+)
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
 from agent.provisioning.running.host_clock import AGREES_S
@@ -44,9 +51,9 @@ _ANOTHER = (
     "and ends the life of the other"
 )
 _AT_WORK = (
-    "the service has the key of tag {other}, which this ledger does not know: a run with another "
-    "one registered it. The service keeps one key for each device: with a key of tag {tag} the "
-    "tokens of that one are refused (401)"
+    "the service has {key} of this modem, and it was not this ledger's run that gave it that. The "
+    "service keeps one key for each device: with a key of tag {tag} the tokens of that one are "
+    "refused (401)"
 )
 _BEGUN_AT_WORK = (
     "the service has the key of tag {tag}, which this ledger does not know: a run with it was cut "
@@ -57,10 +64,13 @@ _KEEPS = (
     "`{option}` allows it; if this ledger is a copy of an older one, go on with the one that "
     "has that key"
 )
+_IDENTITY_KEEPS = (
+    "`{option}` allows it; a board whose firmware signs with that key is right as it is"
+)
 _BEGUN_KEEPS = "go on with the ledger that has that key; `{option}` deletes it and makes another"
 _NO_ANSWER = (
     "the modem's clock differs from the service's: a token that the service refuses does not tell "
-    "whether it has the key of tag {tag}"
+    "whether it has {key}"
 )
 
 
@@ -69,7 +79,7 @@ class ServiceSteps(Struct, frozen=True):
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
     key ends no other. `ask_keys` are the tags of the modem's keys of which the service may have one
-    all the same: other ones, and that in which a run began to make a key.
+    all the same: other ones, that in which a run began to make a key, and the identity key's, None.
     """
 
     port: ModemBoard
@@ -77,7 +87,7 @@ class ServiceSteps(Struct, frozen=True):
     goal: Goal
     registrar: Registrar
     alone: bool
-    ask_keys: tuple[int, ...] = ()
+    ask_keys: Keys = ()
 
     async def ask_other_keys(self) -> None:
         """Ask the service for the keys one of which may be that of the device, by their tags.
@@ -96,13 +106,14 @@ class ServiceSteps(Struct, frozen=True):
             if (other, CredentialType.CLIENT_PRIVATE_KEY) not in goal.replace:
                 raise BegunKeyAtWork(reason, hint=_BEGUN_KEEPS.format(option=option))
         else:
-            reason = _AT_WORK.format(other=other, tag=goal.security_tag)
+            reason = _AT_WORK.format(key=key_of(other), tag=goal.security_tag)
+            keeps = _IDENTITY_KEEPS if other is IDENTITY_KEY else _KEEPS
             if not goal.second_tag:
-                raise OtherKeyAtWork(reason, hint=_KEEPS.format(option=option))
+                raise OtherKeyAtWork(reason, hint=keeps.format(option=option))
         self.ledger.consent(f"{option}: {reason}")
-        self.ledger.finish(ProvisioningStep.OTHER_KEYS, f"the service has that of tag {other}")
+        self.ledger.finish(ProvisioningStep.OTHER_KEYS, f"the service has {key_of(other)}")
 
-    async def _accepts(self, tag: int) -> bool:
+    async def _accepts(self, tag: int | None) -> bool:
         """Whether the service accepts a token for this device that the key of a tag signed."""
         device_id = self.ledger.record.device_id
         try:
@@ -111,9 +122,14 @@ class ServiceSteps(Struct, frozen=True):
             return False  # a key that signs nothing which the service takes, such as an RSA key
         gate = self.port.require_firmware
         answer = await self.registrar.ask_for_key(device_id, signed.token, gate)
-        if not answer.accepted and _has_other_time(signed, answer.at):
-            raise RefusedByRule(_NO_ANSWER.format(tag=tag), hint=NO_TIME)
-        return answer.accepted
+        if answer.is_refusal and _has_other_time(signed, answer.at):
+            raise RefusedByRule(_NO_ANSWER.format(key=key_of(tag)), hint=NO_TIME)
+        if answer.status != 404:
+            return not answer.is_refusal
+        # A key without a device; or the service says so of a device that it has not whoever asks.
+        body, _, signature = signed.token.rpartition(".")
+        broken = f"{body}.{signature[::-1]}"
+        return (await self.registrar.ask_for_key(device_id, broken, gate)).is_refusal
 
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""

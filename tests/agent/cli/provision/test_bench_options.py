@@ -239,6 +239,16 @@ async def test_a_claim_says_that_the_service_knows_no_key_yet(
     assert "the service gets no key" in done.err
 
 
+async def test_with_no_proof_the_run_warns_of_the_key_that_it_cannot_ask_for(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        for verb in ("plan", "run"):
+            done = await cellagent("provision", verb, *ports(kits), "--no-proof")
+            assert (done.code, "device identity key" in done.err) == (0, True)
+
+
 @pytest.mark.parametrize(
     "saved",
     [CA_CHAIN.replace("\n", "\r\n"), f'Bag Attributes\nsubject=CN = "Zürich"\n{CA_CHAIN}\nend\n'],

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.config.write import set_value
 from agent.provisioning.ca.certificates import describe
+from agent.standin.faults import set_faults
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
 from tests.support.keys.operator_ca import make_ca
@@ -121,9 +122,15 @@ async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same
         set_value("hosts.device_cloud", "http://127.0.0.1:9", profile="tray")
         failed = await provision("run", *ports(kits), "--set-clock", "--json")
         [line] = boards_of(failed)
+        assert (line["outcome"], line["step"], failed.code) == ("failed", "clock", 6)
+        assert flash_writes(kits[0]) == 0
+        set_value("hosts.device_cloud", standin.urls["device_cloud"], profile="tray")
+        set_faults(standin.cloud, ["server-error=503*9@POST /v1/devices"])
+        failed = await provision("run", *ports(kits), "--set-clock", "--json")
+        [line] = boards_of(failed)
         assert (line["outcome"], line["step"], failed.code) == ("failed", "register", 6)
         made, writes = key_in(kits[0]), flash_writes(kits[0])
-        set_value("hosts.device_cloud", standin.urls["device_cloud"], profile="tray")
+        set_faults(standin.cloud, [])
         done = await provision("run", *ports(kits), "--set-clock", "--json")
         [line] = boards_of(done)
         assert (line["outcome"], line["writes"], done.code) == ("done", 0, 0)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,16 @@ from agent.errors import Unauthorized, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_run import Station
-from agent.provisioning.running.steps.registrar import Registrar
+from agent.provisioning.running.steps.registrar import KeyAnswer, Registrar
 from at.driver.modem import Modem
-from at.tokens.jwt import verify
+from at.tokens.jwt import read_jwt, verify
+from at.virtual import signing
 from at.virtual.transport import VirtualTransport
 from tests.support.provisioning.ledgers import registrations_of
 
@@ -43,6 +46,8 @@ IMEI = "004401000000012"
 UUIDS = ["50503041-3633-4261-803d-1e2b8f70111a", "50503041-3633-4261-803d-1e2b8f70222b"]
 TAGS = (10, 101)
 DEVICE_IDS = [*UUIDS, f"nrf-{IMEI}"]
+IDENTITY_KEY = -1
+"""Where a device identity key is: in no tag."""
 Made = tuple[int, int]
 
 
@@ -66,18 +71,22 @@ class ModelRegistrar(Registrar):
             raise Unreachable("the answer was lost")
         return ""
 
-    async def host_clock_ahead_s(self, now: object) -> float | None:
-        return 0.0
+    async def service_time(self) -> datetime | None:
+        return datetime.now(UTC)
+
+    async def ask_for_key(self, device_id: str, token: str, kit_gate: KitGate) -> KeyAnswer:
+        known = self.service.keys.get(device_id, "")
+        if known:
+            key = serialization.load_pem_public_key(known.encode())
+            assert isinstance(key, EllipticCurvePublicKey)
+            if verify(read_jwt(token), key):
+                return KeyAnswer(200, None)
+        return KeyAnswer(401, None)
 
     async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> bool:
         token = await ask(device_id, 60)
-        known = self.service.keys.get(device_id, "")
-        if not known:
-            raise Unauthorized("no key is known")
-        key = serialization.load_pem_public_key(known.encode())
-        assert isinstance(key, EllipticCurvePublicKey)
-        if not verify(token, key):
-            raise Unauthorized("it is another key's")
+        if (await self.ask_for_key(device_id, token.token, kit_gate)).is_refusal:
+            raise Unauthorized("it is another key's, or none is known")
         return True
 
 
@@ -109,11 +118,10 @@ class Bench:
     @asynccontextmanager
     async def open(self, place: BoardLocation) -> AsyncIterator[ModemBoard]:
         board = int(place.port)
-        modem = Modem(
-            VirtualTransport(
-                statefile=str(self.flash(board)), imei=IMEI, uuid=UUIDS[board], instant=True
-            )
+        self.transport = VirtualTransport(
+            statefile=str(self.flash(board)), imei=IMEI, uuid=UUIDS[board], instant=True
         )
+        modem = Modem(self.transport)
         await modem.open()
         try:
             yield ModemBoard(modem)
@@ -158,9 +166,13 @@ class Bench:
                 continue
             if (key, name) in self.taken:  # a claim took it over, of which the service made no key
                 continue
-            if self.parted and self.digests[key] not in listed:  # nobody can tell of that one
-                continue
             whose, where = self.made[key]
+            if where == IDENTITY_KEY:
+                told = whose != board or not goal.prove  # in another modem; or the run warns of it
+            else:  # of one that is in no modem's list nobody can tell
+                told = self.parted and self.digests[key] not in listed
+            if told:
+                continue
             allowed = name in goal.take_over if whose != board else goal.second_tag
             assert allowed, f"the key of {name} (board {whose}, tag {where}) died without a word"
         self._judge_ledger()
@@ -211,6 +223,17 @@ class Bench:
         aside.rename(self.other)
 
     # --- what happens to a board
+
+    def identify(self, board: int) -> None:
+        """Have the service know a board by its device identity key, as no ledger does."""
+        asyncio.run(self._identify(board))
+
+    async def _identify(self, board: int) -> None:
+        async with self.open(BoardLocation("", "", "", str(board))):
+            key = public_pem(signing.identity_key(self.transport.modem.kit).public_key()).strip()
+        self.parted = True
+        self.made[key] = board, IDENTITY_KEY
+        self.service.keys[UUIDS[board]] = key
 
     def erase(self, board: int) -> None:
         if self.flash(board).exists():
@@ -271,7 +294,7 @@ EVENTS = st.lists(
         st.tuples(st.just("run"), BOARDS, GOALS),
         st.tuples(st.just("run"), BOARDS, GOALS),
         st.tuples(st.just("run and lose the answer"), BOARDS, GOALS),
-        st.tuples(st.sampled_from(["erase", "keep", "put back"]), BOARDS, st.none()),
+        st.tuples(st.sampled_from(["erase", "keep", "put back", "identify"]), BOARDS, st.none()),
         st.tuples(st.sampled_from(["copy", "swap"]), st.just(0), st.none()),
     ),
     min_size=3,
@@ -318,6 +341,8 @@ WITH_THE_COPY = [*(("run", 0, BY_UUID), ("copy", 0, None), ("run", 0, SECOND), (
 @example(LOST_BEFORE_IT_IS_KEPT)
 @example([*WITH_THE_COPY, ("run", 0, BY_UUID)])
 @example([*WITH_THE_COPY, ("run", 0, replace(BY_UUID, prove=False))])
+@example([("identify", 0, None), ("run", 0, BY_UUID)])
+@example([("run", 0, BY_UUID), ("identify", 0, None), ("run", 0, BY_UUID)])
 @example([("run", 0, BY_UUID), ("swap", 0, None), ("run", 0, replace(BY_UUID, security_tag=101))])
 def test_a_key_that_works_is_live_in_the_ledger_and_none_dies_without_its_option(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int, Goal | None]]

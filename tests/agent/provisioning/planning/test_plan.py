@@ -41,9 +41,10 @@ READY = structs.replace(
 def test_a_fresh_board_gets_everything_in_order() -> None:
     made = make_plan(FRESH, GOAL, BoardHistory())
     assert [planned.step for planned in made.steps] == [
-        ProvisioningStep.GATE, ProvisioningStep.IDENTITY, ProvisioningStep.CA_CHAIN,
-        ProvisioningStep.KEY, ProvisioningStep.CERTIFICATE, ProvisioningStep.WRITE,
-        ProvisioningStep.VERIFY, ProvisioningStep.REGISTER, ProvisioningStep.PROOF,
+        ProvisioningStep.GATE, ProvisioningStep.IDENTITY, ProvisioningStep.OTHER_KEYS,
+        ProvisioningStep.CA_CHAIN, ProvisioningStep.KEY, ProvisioningStep.CERTIFICATE,
+        ProvisioningStep.WRITE, ProvisioningStep.VERIFY, ProvisioningStep.REGISTER,
+        ProvisioningStep.PROOF,
     ]  # fmt: skip
     assert made.writes == 3
     assert made.restore_mode is None
@@ -55,7 +56,7 @@ def test_limits_are_judged_before_the_first_change_and_only_if_there_is_one() ->
     online = structs.replace(FRESH, mode=1)
     made = make_plan(online, goal, BoardHistory())
     order = [planned.step.value for planned in made.steps]
-    assert order[:4] == ["gate", "identity", "limits", "offline"]
+    assert order[:5] == ["gate", "identity", "limits", "other-keys", "offline"]
     assert made.limits == limits
     assert "supply voltage at least 3300 mV, RSRP at least -110 dBm, a SIM" in made.steps[2].words
     assert make_plan(READY, goal, DONE).limits == ()

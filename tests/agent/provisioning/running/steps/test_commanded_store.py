@@ -38,8 +38,8 @@ from tests.support.provisioning.virtual_tray import (
 CLAIM = replace(GOAL, registration=RegistrationMethod.CLAIM)
 SM2 = "serial-modem-2.0.0"
 STEPS = [
-    *("gate", "identity", "claim", "online", "ca-chain", "key", "certificate", "write"),
-    *("verify", "register", "proof", "restore"),
+    *("gate", "identity", "clock", "other-keys", "claim", "online"),
+    *("ca-chain", "key", "certificate", "write", "verify", "register", "proof", "restore"),
 ]
 
 
@@ -86,6 +86,18 @@ async def test_a_claim_goes_on_to_a_proof_by_what_the_kit_takes_itself(
         [again] = await provision(station, tray, 1)
         assert (again.outcome, again.writes) == ("unchanged", 0)
     assert len(commands_of(standin)) == 4
+
+
+async def test_a_kit_that_gets_the_time_from_its_network_is_asked_for_its_keys_once_it_is_online(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    async with station_of(standin, tmp_path, replace(CLAIM, set_clock=False)) as station:
+        [outcome] = await provision(
+            station, tray_of(standin, tmp_path), 1, lambda _, step: seen.append(step.value)
+        )
+    assert outcome.outcome == "done"
+    assert seen[3:6] == ["claim", "online", "other-keys"]
 
 
 async def test_without_a_certificate_the_key_of_the_request_is_registered(
