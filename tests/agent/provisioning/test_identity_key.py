@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from agent.cloud import DeviceCloud
 from agent.cloud.public_keys import NewDevice, PublicKey
+from agent.provisioning.ledger import Ledger
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.standin.faults import set_faults
 from agent.standin.principal import DEVICE_KEYS
@@ -81,3 +83,23 @@ async def test_a_board_that_is_right_has_its_identity_key_asked_for_no_more(
         await provision(station, tray, 1)
         [again] = await provision(station, tray, 1, lambda _, step: seen.append(step.value))
     assert (again.outcome, "other-keys" in seen) == ("unchanged", False)
+
+
+async def test_an_erased_board_goes_on_and_its_proof_says_that_the_device_was_there_before(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    now = standin.cloud.clock.time()
+    standin.cloud.clock.set(now - 86400)
+    await register_identity_key(
+        standin, tmp_path / "factory", Tray(tmp_path / "factory"), RegistrationMethod.ONBOARD
+    )
+    standin.cloud.clock.set(now)
+    proofs = []
+    async with station_of(standin, tmp_path) as station:
+        for _ in range(2):
+            [outcome] = await provision(station, Tray(tmp_path), 1)
+            assert outcome.ok
+            steps = await station.ledger.call(partial(Ledger.steps, uuid=outcome.uuid))
+            proofs.append(steps[-1].detail)
+    assert "the service has had the device since" in proofs[0]
+    assert proofs[1] == "the JWT is accepted"

@@ -25,6 +25,7 @@ from agent.retry import http_date
 from at.tokens.attestation import read_attestation
 
 if TYPE_CHECKING:
+    from agent.cloud.device import Device
     from agent.http import HttpClient
     from agent.http.client import KitGate
 
@@ -213,14 +214,13 @@ class Registrar:
         acting = self.client.acting_as(_SignedToken(Secret(token)), kit_gate=kit_gate)
         return await acting.send(AskForKey(device_id))
 
-    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> bool:
-        """Send a JWT of the board, which the cloud accepts; return whether it has the device.
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> Device | None:
+        """Send a JWT of the board, which the cloud accepts; return the device, None if it has none.
 
         Raises Unauthorized where it refuses the JWT, and what the gate raises.
         """
         acting = self.client.acting_as(ModemJwt(ask, device_id), kit_gate=kit_gate)
         try:
-            await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
+            return await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
         except NotFound:
-            return False  # the token was accepted; only onboarding makes the key's owner a device
-        return True
+            return None  # the token was accepted; only onboarding makes the key's owner a device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -32,6 +33,7 @@ from at.tokens.jwt import WrongAlgorithm
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agent.cloud.device import Device
     from agent.provisioning.running.board_ledger import BoardLedger
     from agent.provisioning.running.steps.registrar import Registrar
     from at.tokens.jwt import Jwt
@@ -68,6 +70,7 @@ _IDENTITY_KEEPS = (
     "`{option}` allows it; a board whose firmware signs with that key is right as it is"
 )
 _BEGUN_KEEPS = "go on with the ledger that has that key; `{option}` deletes it and makes another"
+_NEW_S = 3600  # a run takes no longer: what is older, by the clock of an accepted token, was there
 _NO_ANSWER = (
     "the modem's clock differs from the service's: a token that the service refuses does not tell "
     "whether it has {key}"
@@ -208,8 +211,8 @@ class ServiceSteps(Struct, frozen=True):
 
         while True:
             try:
-                found = await registrar.prove(device_id, ask, self.port.require_firmware)
-                if found or not registrar.proof_finds_device:
+                device = await registrar.prove(device_id, ask, self.port.require_firmware)
+                if device or not registrar.proof_finds_device:
                     break
                 if self.ledger.state is RunState.REGISTERED:
                     raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
@@ -231,8 +234,24 @@ class ServiceSteps(Struct, frozen=True):
                     await self.ask_other_keys()
             # The service has lost the key, or the device, of an earlier run: the same again.
             await self.register()
-        lacks = "" if found else "; the device itself is not onboarded"
-        self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{lacks}")
+        more = "" if device else "; the device itself is not onboarded"
+        if device and self.ledger.state is RunState.REGISTERED:
+            more = _was_there(device, signed[-1])
+        self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{more}")
+
+
+def _was_there(device: Device, token: Jwt) -> str:
+    """Return that the service had the device before it was given the key that signed, "" if not."""
+    created_at, signed_at = device.created_at, token.claims.get("iat")
+    if created_at is None or not isinstance(signed_at, int):
+        return ""
+    if signed_at - created_at.timestamp() < _NEW_S:
+        return ""
+    since = created_at.astimezone(UTC)
+    return (
+        f"; the service has had the device since {since:%Y-%m-%d %H:%M} UTC: a key that it had "
+        "before is refused now"
+    )
 
 
 def _has_other_time(token: Jwt, service_time: datetime | None) -> bool:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.auth.credential import Keyring
+from agent.cloud.device import Device
 from agent.errors import Unauthorized, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.boards.board import BoardLocation
@@ -83,11 +84,11 @@ class ModelRegistrar(Registrar):
                 return KeyAnswer(200, None)
         return KeyAnswer(401, None)
 
-    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> bool:
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> Device | None:
         token = await ask(device_id, 60)
         if (await self.ask_for_key(device_id, token.token, kit_gate)).is_refusal:
             raise Unauthorized("it is another key's, or none is known")
-        return True
+        return Device.of({"id": device_id}, None)
 
 
 class Bench:
