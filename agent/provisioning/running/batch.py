@@ -153,7 +153,7 @@ async def run_board(
     finally:
         roll_call.leave(location)
     with suppress(AgentError):  # why the board could not be opened is the better reason
-        await ledger.conclude(outcome, station.now())
+        await ledger.conclude(outcome)
     return outcome
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
@@ -37,6 +38,7 @@ class BoardLedger:
     def __init__(self, ledger: AsyncLedger, run: RunRecord) -> None:
         self._ledger = ledger
         self._run = run
+        self._began = time.monotonic()
         self.record = BoardRecord("")
         """The board's record so far, with its key in the goal's tag."""
         self.state = RunState.OPENED
@@ -193,11 +195,12 @@ class BoardLedger:
         told = self._consent = "; ".join(filter(None, [self._consent, what]))
         self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, told))
 
-    async def conclude(self, end: Outcome, ended_at: datetime, timings: str = "") -> None:
+    async def conclude(self, end: Outcome, timings: str = "") -> None:
         """Record how the run ended, once, and release the board where it was claimed.
 
-        `timings` are those of the run's record.
+        `timings` are those of the run's record. It took as long as it did, whoever sets the clock.
         """
+        took = timedelta(seconds=time.monotonic() - self._began)
         state = self.state
         self._enter(RunEvent.END)
         if state is RunState.ENDED:
@@ -207,7 +210,7 @@ class BoardLedger:
             self._send(lambda to: to.refused(self._uuid, step, "the run ended before it", 1))
         run = replace(
             self._run,
-            ended_at=ended_at,
+            ended_at=self._run.began_at + took,
             outcome=end.outcome,
             step=end.step,
             exit=end.exit,

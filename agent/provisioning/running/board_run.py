@@ -151,7 +151,7 @@ class BoardRun:
             await self._conclude(stopped)
 
     async def _conclude(self, outcome: Outcome) -> None:
-        await self.ledger.conclude(outcome, self.station.now(), self._times.to_json())
+        await self.ledger.conclude(outcome, self._times.to_json())
 
     async def _provision(self) -> Outcome:
         try:

@@ -35,7 +35,7 @@ from tests.support.provisioning.claimed_boards import (
     steps,
 )
 from tests.support.provisioning.far_database import ClientFrames, FarDatabase, far_database
-from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of, until_free
+from tests.support.provisioning.ledgers import OTHER, UUID, opened, run_of, until_free
 from tests.support.provisioning.virtual_tray import Tray, provision, station_of
 
 THIRD = "50503041-3633-4261-803d-1e2b8f70333c"
@@ -272,7 +272,7 @@ async def test_a_message_waits_for_the_other_boards_at_work_and_for_nobody_once_
             await other.begin(ProvisioningStep.KEY, "10", writes=1)
             await begun
             assert far.trips - before == 1
-            await asyncio.gather(other.conclude(END, NOW), first.conclude(END, NOW))
+            await asyncio.gather(other.conclude(END), first.conclude(END))
             assert far.trips - before == 2
             last = await claimed(ledger, THIRD)
             await last.begin(ProvisioningStep.KEY, "10", writes=1)

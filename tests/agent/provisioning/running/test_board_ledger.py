@@ -18,7 +18,7 @@ from tests.support.provisioning.claimed_boards import (
     one_message,
     steps,
 )
-from tests.support.provisioning.ledgers import NOW, UUID
+from tests.support.provisioning.ledgers import UUID
 
 
 async def test_what_was_done_goes_with_the_next_step_and_is_there_before_it(address: str) -> None:
@@ -38,7 +38,7 @@ async def test_no_note_follows_one_that_was_refused_and_the_run_hears_of_it(addr
         with pytest.raises(ValueError, match="label"):
             await run.begin(ProvisioningStep.KEY, "10")
         assert await steps(ledger, UUID) == []
-        await run.conclude(failed("key", "ledger", "it was refused"), NOW)
+        await run.conclude(failed("key", "ledger", "it was refused"))
         record = await ledger.call(lambda to: to.board(UUID))
         assert record is not None
         assert (record.outcome, record.reason) == ("failed", "it was refused")
@@ -61,7 +61,7 @@ async def test_a_step_that_was_announced_and_never_begun_is_no_write_at_the_end(
         run = await claimed(ledger, UUID)
         await run.begin(ProvisioningStep.OFFLINE, "1", announces=chain)
         assert await steps(ledger, UUID) == [("offline", "begun"), ("ca-chain", "begun")]
-        await run.conclude(failed("offline", "modem", "ERROR"), NOW)
+        await run.conclude(failed("offline", "modem", "ERROR"))
         noted = await steps(ledger, UUID)
         record = await ledger.call(lambda to: to.board(UUID))
     assert noted[2:] == [("ca-chain", "refused"), ("offline", "failed")]
@@ -76,7 +76,7 @@ async def test_a_step_that_was_announced_is_recorded_and_counted_once(address: s
         await run.begin(ProvisioningStep.OFFLINE, "1", announces=chain)
         await run.begin(*chain, writes=1)
         run.finish(ProvisioningStep.CA_CHAIN)
-        await run.conclude(END, NOW)
+        await run.conclude(END)
         noted = await steps(ledger, UUID)
         record = await ledger.call(lambda to: to.board(UUID))
     assert noted == [("offline", "begun"), ("ca-chain", "begun"), ("ca-chain", "done")]
@@ -89,7 +89,7 @@ async def test_a_run_that_cannot_be_concluded_lets_its_board_go(address: str) ->
         run = await claimed(ledger, UUID)
         run.finish(ProvisioningStep.LIMITS, label="")
         with pytest.raises(ValueError, match="label"):
-            await run.conclude(END, NOW)
+            await run.conclude(END)
         await claimed(ledger, UUID)
 
 
@@ -111,8 +111,8 @@ async def test_a_write_that_the_board_refused_is_none_and_the_first_end_is_the_e
         run = await claimed(ledger, UUID)
         await run.begin(ProvisioningStep.KEY, "10", writes=1)
         run.refused(ProvisioningStep.KEY, "ERROR", writes=1)
-        await run.conclude(failed("key", "modem", "ERROR"), NOW)
-        await run.conclude(END, NOW)
+        await run.conclude(failed("key", "modem", "ERROR"))
+        await run.conclude(END)
         record = await ledger.call(lambda to: to.board(UUID))
     assert record is not None
     assert (record.writes, run.writes) == (0, 0)

@@ -9,6 +9,7 @@ import pkgutil
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ async def test_a_run_is_recorded_with_who_did_what_where_and_how_long_it_took(
     assert [note.step for note in steps if note.run == second.id] == [
         "clock", "proof",  # a kit that was off knows no time
     ]  # fmt: skip
+
+
+async def test_a_run_takes_as_long_as_it_does_when_the_hosts_clock_is_set_right_within_it(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    ahead = [timedelta(hours=1)]
+    async with station_of(standin, tmp_path) as station:
+        station.now = lambda: datetime.now(UTC) + (ahead.pop() if ahead else timedelta())
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+        [run] = await runs_of(station)
+    assert outcome.ok
+    assert run.ended_at is not None
+    assert run.ended_at > run.began_at
 
 
 async def test_a_board_that_is_refused_or_lost_before_it_told_its_name_is_recorded(
