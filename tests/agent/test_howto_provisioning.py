@@ -12,7 +12,7 @@ import pytest
 
 from agent.config.parse import profile_from
 from agent.provisioning.handover import record_of
-from agent.provisioning.ledger import BoardRecord
+from agent.provisioning.ledger import BoardRecord, RunRecord
 from tests.support.provisioning.ledgers import UUID, run_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "provisioning.md"
@@ -30,22 +30,27 @@ def test_the_settings_that_it_shows_are_read() -> None:
 FIELD = re.compile(r"\^FO(\d+),(\d+)\^(BQN,2,\d|A0N,\d+,\d+)\^FH\^FD([^\^~]*)\^FS\n")
 
 
-def printed(folder: Path, outcome: str, board: BoardRecord) -> str:
+MADE = run_of(UUID, outcome="done")
+
+
+def printed(folder: Path, run: RunRecord, board: BoardRecord | None, *words: str) -> str:
     """Give a record to the page's program; return what it prints."""
     [program] = re.findall(r"(?ms)^```python\n(# to-printer\.py.*?)^```", PAGE.read_text("utf-8"))
     labels = folder / "labels.zpl"
-    record = record_of(run_of(UUID, outcome=outcome), board)
-    command = [sys.executable, "-c", program, str(labels)]
+    record = record_of(run, board)
+    command = [sys.executable, "-c", program, str(labels), *words]
     subprocess.run(command, input=record, check=True, timeout=30)
     return labels.read_text("utf-8") if labels.exists() else ""
 
 
-@pytest.mark.parametrize("outcome", ["done", "unchanged"])
 def test_the_label_that_its_program_prints_is_whole_and_takes_no_orders_from_a_text(
-    tmp_path: Path, outcome: str
+    tmp_path: Path,
 ) -> None:
-    board = BoardRecord(UUID, imei="351358811111111", device_id="nrf-1", slot="A_1", label="L^XZ~é")
-    zpl = printed(tmp_path, outcome, board)
+    board = BoardRecord(
+        UUID, imei="351358811111111", device_id="nrf-1", slot="A_1", label="L^XZ~é",
+        made_run=MADE.id,
+    )  # fmt: skip
+    zpl = printed(tmp_path, MADE, board)
     label = re.fullmatch(r"\^XA\^CI28\n(.*)\^XZ\n", zpl, re.DOTALL)
     assert label is not None
     assert FIELD.sub("", label[1]) == "", "nothing but fields"
@@ -57,5 +62,18 @@ def test_the_label_that_its_program_prints_is_whole_and_takes_no_orders_from_a_t
     assert len({(across, down) for across, down, *_ in fields}) == len(fields)
 
 
-def test_no_label_is_printed_for_a_board_that_is_not_right(tmp_path: Path) -> None:
-    assert printed(tmp_path, "failed", BoardRecord(UUID)) == ""
+@pytest.mark.parametrize(
+    ("outcome", "board"),
+    [
+        ("failed", BoardRecord(UUID)),
+        ("failed", None),
+        ("unchanged", BoardRecord(UUID, made_run=MADE.id)),
+    ],
+    ids=["not right", "never told what it is", "only checked"],
+)
+def test_a_label_is_printed_for_a_board_that_was_made_alone(
+    tmp_path: Path, outcome: str, board: BoardRecord | None
+) -> None:
+    run = run_of(UUID, outcome=outcome, id="another")
+    assert printed(tmp_path, run, board) == ""
+    assert (printed(tmp_path, run, board, "again") == "") is (outcome == "failed")
