@@ -1,6 +1,9 @@
 """A modem behind a TCP port: ser2net, the virtual modem, a terminal server."""
 
 import asyncio
+import errno
+import os
+import re
 import socket
 from urllib.parse import urlsplit
 
@@ -9,6 +12,8 @@ from at.transport.base import Receiver
 from at.transport.connection import Connection
 
 _CONNECT_S = 10.0
+_NEXT_ADDRESS_S = 0.25
+"""After which the next address of the name is tried as well: one may be dead and silent."""
 _CLOSE_S = 1.0
 
 
@@ -26,14 +31,14 @@ class TcpTransport:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 transport, connection = await loop.create_connection(
-                    lambda: Connection(receiver), host, port
+                    lambda: Connection(receiver), host, port, happy_eyeballs_delay=_NEXT_ADDRESS_S
                 )
         except TimeoutError as error:
             raise PortNotFound(f"{self.name}: no connection in {_CONNECT_S:g} s") from error
         except OSError as error:
-            refused = isinstance(error, ConnectionRefusedError)
-            reason = "nothing listens there" if refused else error.strerror or str(error)
-            raise PortNotFound(f"{self.name}: {reason}", hint="is the far end running?") from error
+            raise PortNotFound(
+                f"{self.name}: {_why(error)}", hint="is the far end running?"
+            ) from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = transport, connection
 
@@ -66,6 +71,14 @@ class TcpTransport:
         return self._connection
 
 
+def _why(error: OSError) -> str:
+    """Return what the addresses of a name say, each thing once: asyncio has them in its text."""
+    codes = dict.fromkeys(map(int, re.findall(r"\[Errno (\d+)\]", str(error))))
+    if list(codes) == [errno.ECONNREFUSED]:
+        return "nothing listens there"
+    return ", ".join(map(os.strerror, codes)) or error.strerror or str(error)
+
+
 def _address(name: str) -> tuple[str, int]:
     try:
         parts = urlsplit(name)
@@ -73,5 +86,7 @@ def _address(name: str) -> tuple[str, int]:
     except ValueError:
         host = port = None
     if not host or not port:
-        raise PortNotFound(f"{name!r} names no TCP port", hint="write it tcp://HOST:PORT")
+        raise PortNotFound(
+            f"{name!r} names no TCP port", hint="write it tcp://HOST:PORT, or tcp://[IPV6]:PORT"
+        )
     return host, port

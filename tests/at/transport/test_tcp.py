@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 
 import pytest
 
@@ -13,7 +15,9 @@ from at.transport.tcp import TcpTransport
 from tests.support.modem.byte_receiver import ByteReceiver
 
 
-@pytest.mark.parametrize("name", ["tcp://", "tcp://host", "tcp://:99999", "tcp://[::1"])
+@pytest.mark.parametrize(
+    "name", ["tcp://", "tcp://host", "tcp://:99999", "tcp://[::1", "tcp://::1:5000"]
+)
 async def test_a_malformed_tcp_address_is_refused(name: str) -> None:
     with pytest.raises(PortNotFound):
         await TcpTransport(name).open(ByteReceiver())
@@ -36,6 +40,36 @@ async def test_a_modem_behind_tcp_answers_and_its_hanging_up_is_learnt() -> None
     server.close()
     with pytest.raises(PortNotFound):
         await TcpTransport(f"tcp://127.0.0.1:{port}").open(ByteReceiver())
+
+
+@pytest.fixture
+def two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each name lead to two addresses of this machine, which nobody else has as one name."""
+
+    def resolve(_: str, port: int, *_rest: object, **__: object) -> list[object]:
+        stream = socket.AF_INET, socket.SOCK_STREAM, 0, ""
+        return [(*stream, ("127.0.0.1", port)), (*stream, ("127.0.0.2", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses")
+@pytest.mark.usefixtures("two_addresses")
+async def test_a_name_with_a_silent_address_is_reached_at_its_other_one() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
+        address = silent.getsockname()
+        with socket.create_connection(address), socket.create_server(("127.0.0.2", address[1])):
+            transport = TcpTransport(f"tcp://kit.example:{address[1]}")
+            await transport.open(ByteReceiver())
+            await transport.close()
+
+
+@pytest.mark.usefixtures("two_addresses")
+async def test_a_name_whose_addresses_all_refuse_says_so_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        name = f"tcp://kit.example:{server.getsockname()[1]}"
+    with pytest.raises(PortNotFound, match=f"^{name}: nothing listens there$"):
+        await TcpTransport(name).open(ByteReceiver())
 
 
 @pytest.mark.parametrize("ends", ["closed here", "broken off there"])
