@@ -24,7 +24,7 @@ from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
 from agent.daemon.states import row_of
-from agent.errors import RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
+from agent.errors import BadAnswer, RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
 from agent.files.private_files import disk_hint
 from agent.redact import redact
 from agent.tasks import Changing
@@ -91,7 +91,8 @@ class Concern(Generic[S_co]):
         self.wake = asyncio.Event()
         """Ends a wait before the next try."""
         self.awaits_service = False
-        """Whether it is in trouble because a service cannot be reached, or says later."""
+        """Whether it is in trouble because a service cannot be reached, or trusted."""
+        self._is_of_service = False  # its trouble; also another server's, which answered in between
         self._service_answers = False  # since it failed because one could not be reached
         self._registry = registry
         self._kind = ""
@@ -125,11 +126,12 @@ class Concern(Generic[S_co]):
         self.awaits_service = self._service_answers = False
         usual = str(getattr(error, "usual_hint", ""))
         hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__) or usual
-        if isinstance(error, Unavailable) and not isinstance(error, Untrusted):
+        self._is_of_service = isinstance(error, Unavailable | BadAnswer)
+        if isinstance(error, Unavailable):
             told_to_wait = isinstance(error, RateLimited) or bool(error.retry_after_s)
             self.awaits_service = not told_to_wait
             others = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
-            if _RELOAD not in hint:
+            if _RELOAD not in hint and not isinstance(error, Untrusted):
                 hint = (hint or (_TOLD_TO_WAIT if told_to_wait else others)) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:
@@ -142,10 +144,9 @@ class Concern(Generic[S_co]):
     def set_well(self) -> None:
         """Record that it works; log it if it did not before."""
         ended = self.phase is Phase.TROUBLE
-        awaited = self.awaits_service
         self._end_failures("works again")
         self._set_phase(Phase.WELL, "", "")
-        if ended and awaited:
+        if ended and self._is_of_service:
             self._registry.service_is_back()
 
     def service_is_back(self) -> None:

@@ -21,7 +21,7 @@ from agent.daemon.snapshot import (
     State,
 )
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
-from agent.errors import AgentError, BadAnswer, RateLimited, ServerTrouble, Unreachable
+from agent.errors import AgentError, BadAnswer, RateLimited, ServerTrouble, Unreachable, Untrusted
 
 
 async def test_who_watches_is_woken_by_a_change():
@@ -216,6 +216,11 @@ def test_when_a_service_is_back_whatever_waits_for_it_is_woken_and_nothing_else(
     assert (outbox.wake.is_set(), location.wake.is_set(), told) == (True, False, ["back"])
     location.set_well()
     assert told == ["back"]
+    outbox.record_failure(Untrusted("its certificate has expired"))
+    assert outbox.awaits_service, "it is renewed one day, and the wait is up to an hour"
+    location.record_failure(BadAnswer("a log-in page"))
+    location.set_well()
+    assert told == ["back", "back"]
 
 
 def test_an_answer_that_is_none_of_the_services_has_a_way_out():
