@@ -85,7 +85,9 @@ def _write_image(session: Session, file: Path, asked: str | None) -> int:
 
     parsed = None if asked is None else parse_version(asked)
     if asked is not None and (parsed is None or max(parsed.core) > 255):
-        raise UsageError(f"{asked!r} is no version of an image", hint="write it as 2.0.2")
+        raise UsageError(
+            f"{asked!r} is no version of an image", hint="write it as 2.0.2, no number above 255"
+        )
     numbers = parsed.core if parsed else firmware.NEW_VERSION
     image = firmware.mcuboot_image(numbers, firmware.IMAGE_BYTES)
     with output_file(file, private=False) as opened:

@@ -46,7 +46,10 @@ def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail"
     from agent.cli.framework.hints import usual_hint
 
     hint = getattr(error, "hint", "") or usual_hint(error) or "`cellagent config path`"
-    return Line(check, state, str(error), hint)
+    says = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        says = f"{error.filename}: {error.strerror}"
+    return Line(check, state, says, hint)
 
 
 async def look_at_profile(session: Session) -> Checks:

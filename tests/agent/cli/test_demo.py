@@ -12,6 +12,7 @@ import pytest
 
 from agent.cli.demo import _write_image
 from agent.cli.framework.session import Session
+from agent.errors import UsageError
 from agent.fota.image import read_image
 from tests.support.commands.command_line import completed
 
@@ -37,6 +38,12 @@ def test_the_image_of_the_demonstration_is_written_to_try_an_update_with(tmp_pat
     told = json.loads(done.stdout)
     assert read_image(tmp_path / "app.bin").version == f"{told['version']}+0"
     assert told["bytes"] == (tmp_path / "app.bin").stat().st_size
+
+
+def test_a_version_that_no_image_has_is_refused_with_what_one_may_be(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        _write_image(Session(), tmp_path / "app.bin", "2.0.256")
+    assert refused.value.hint == "write it as 2.0.2, no number above 255"
 
 
 def test_an_image_for_which_there_is_no_room_leaves_the_earlier_one(tmp_path: Path) -> None:

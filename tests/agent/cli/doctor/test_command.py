@@ -180,6 +180,17 @@ async def test_a_folder_that_others_may_change_is_no_more_well_than_the_commands
     assert files["next"].startswith("export CELLAGENT_STATE_DIR=")
 
 
+async def test_a_folder_that_cannot_be_looked_at_is_named_before_what_is_wrong(
+    private_home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("x" * 300)
+    done = await cellagent(
+        "doctor", "--json", "--port", "virtual:", environment={"CELLAGENT_STATE_DIR": str(folder)}
+    )
+    said = [line["says"] for line in done.lines if line["state"] == "fail"]
+    assert f"{folder}: File name too long" in said
+
+
 async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home: Path) -> None:
     await cellagent("config", "set", "outbox.min_free_bytes", str(1 << 60))
     done = await cellagent("doctor", "--json", "--port", "virtual:")
