@@ -68,6 +68,7 @@ class KitConnection:
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
         self.identity.on_names = self._look_again.set
+        self.identity.on_other = self._forget
         self.link.on_mode_asked = self._on_mode_asked
         self.link.on_given_back = self._on_given_back
         self.console.on_open = self._on_console_open
@@ -198,8 +199,7 @@ class KitConnection:
         contact = self.contact = await first_contact.read_contact(
             modem, self._settings.device_id, before
         )
-        if self.identity.update(contact):
-            self._forget()
+        self.identity.update(contact)
         self.show_id()
         if contact.verdict.allowed:
             tag = self.profile().provisioning.security_tag

@@ -66,6 +66,8 @@ class KitIdentity:
         self._application = ""
         self.on_names: Callable[[], None] = lambda: None
         """Is called whenever the kit's own events name it otherwise than before."""
+        self.on_other: Callable[[], None] = lambda: None
+        """Is called when a modem has answered that is another kit's than the one before."""
         self._doubted_since: float | None = None
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False
@@ -137,16 +139,14 @@ class KitIdentity:
         self._doubted_since, self._is_doubted = None, False
         self._tell_outbox()
 
-    def update(self, contact: Contact) -> bool:
-        """Store what the modem answered; return whether it is another kit's than before.
-
-        Raises AgentError where the disk does not take it.
-        """
+    def update(self, contact: Contact) -> None:
+        """Store what the modem answered. Raises AgentError where the disk does not take it."""
         imei = contact.text("imei") or ""
         uuid = "" if self._kit().device_id else contact.device_id
         is_other = self._is_of_other(imei, uuid)
         if is_other:
-            self._store.update(**msgspec.structs.asdict(KitRecord()))
+            with suppress(AgentError):  # it is written with what is known of this one
+                self._store.update(**msgspec.structs.asdict(KitRecord()))
             self.device.forget()
         self._application = contact.application
         record = self._store.record
@@ -165,7 +165,8 @@ class KitIdentity:
             )
         finally:
             self._trust()
-        return is_other
+            if is_other:
+                self.on_other()
 
     def _is_of_other(self, imei: str, uuid: str) -> bool:
         """Return whether a modem of these numbers, "" where not told, is not that of the record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import tempfile
 from pathlib import Path
@@ -91,6 +92,24 @@ def test_another_kit_at_the_same_port_inherits_nothing(tmp_path: Path):
     record = store.record
     assert (record.device_id, record.position, record.reported) == ("", None, None)
     assert not record.credentials
+
+
+def test_a_kit_that_comes_while_the_disk_is_full_is_told_from_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    names = names_in(tmp_path)
+    told: list[str] = []
+    names.on_other = lambda: told.append(names.device_id)
+    names.update(contact(IMEI))
+    monkeypatch.setattr("agent.daemon.kit.identity.write_private", full)
+    with pytest.raises(AgentError, match="no room"):
+        names.update(contact(OTHER))
+    assert told == [OTHER]
+    names.update(contact(OTHER))
+    assert told == [OTHER], "it is the same kit"
 
 
 ANSWERS = [("", ""), (IMEI, ""), ("", "uuid-1"), (IMEI, "uuid-1")]
