@@ -16,6 +16,7 @@ from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.credentials import KitCredentials
+from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
 from agent.daemon.kit.link import KitLink
@@ -49,6 +50,7 @@ class KitConnection:
 
     link: KitLink
     console: KitConsole
+    events: KitEvents
     positions: KitPositions
     updates: KitUpdates
     identity: KitIdentity
@@ -145,6 +147,7 @@ class KitConnection:
         self._credentials = KitCredentials(self.store)
         self._provisioning.findings = ()
         self.console.forget()
+        self.events.forget()
         self.positions.forget()
         self.updates.forget()
         with self.link.concern.changing() as status:

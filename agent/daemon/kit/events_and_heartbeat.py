@@ -92,6 +92,10 @@ class KitEvents:
         self.concern.set_well()
         await first_of(self._store_added(), self._add_heartbeats(settings.heartbeat_s))
 
+    def forget(self) -> None:
+        """Count anew: what was counted since the last heartbeat was another kit's."""
+        self._metrics()
+
     async def store(self) -> None:
         """Store what is still in memory, as far as that can be done."""
         with suppress(AgentError):

@@ -103,6 +103,7 @@ class KitAgent:
         self._connection = KitConnection(
             self.link,
             self.console,
+            self.events,
             self._positions,
             self._updates,
             self._identity,

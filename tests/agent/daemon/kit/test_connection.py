@@ -139,6 +139,19 @@ def test_another_kit_is_not_told_as_the_one_that_crashed(
     assert not kit.console.take_fault()
 
 
+def test_the_heartbeat_of_another_kit_counts_nothing_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
+    kit.link._was_up_s = 3600.0
+    kit.events._counts["link_lost_count"] = 2
+    serve(kit, 100.0)
+    counted = kit.events._metrics()
+    assert counted["link_lost_count"] == 0
+    assert counted["link_up_s"] < 100.0
+
+
 def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
