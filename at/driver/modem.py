@@ -151,6 +151,7 @@ class Modem:
             if not answer.lines:
                 self._link.mark_suspect()  # it may be another command's OK, sent twice
             broken.hint = broken.hint or _way_out(line)
+            broken.answer = tuple(answer.lines)
             raise
 
     async def execute(

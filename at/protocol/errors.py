@@ -142,9 +142,13 @@ class NoModemTime(AtError):
 
 
 class ParseError(AtError):
-    """A line breaks the grammar of its command: no part of it is used."""
+    """A line breaks the grammar of its command: no part of it is used.
+
+    `answer` is all that came to a command that was sent, () where it was none of an answer.
+    """
 
     kind = "parse"
+    answer: tuple[str, ...] = ()
 
 
 class TranscriptError(AtError):

@@ -14,6 +14,8 @@ from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
+_SAME_ANSWERS = 3
+"""Answers alike that cannot be read: so it is the kit that answers so."""
 ProgressCallback = Callable[[str, int, int], None]
 """Called with what is done, how much of it is done, and of how much."""
 
@@ -114,6 +116,32 @@ async def told_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
         other = again.version if again else "nothing"
         raise ParseError(f"the kit tells its version as {told.version}, then as {other}")
     return told
+
+
+async def why_untold(modem: Modem, kind: FirmwareType) -> str:
+    """Return why no success would be seen over AT, "" where the kit tells what it runs.
+
+    Raises AtError of one that may tell it later: an answer that cannot be read was damaged on its
+    way, unless it is the same each time.
+    """
+    why = f"the kit does not tell which {kind.value} it runs: no success could be seen"
+    try:
+        return "" if await told_by_at(modem, kind) else why
+    except ParseError as unread:
+        if unread.answer:
+            again = [await _unread(modem, kind) for _ in range(_SAME_ANSWERS - 1)]
+            if set(again) == {unread.answer}:
+                return f"{why} ({unread}, {_SAME_ANSWERS} times alike)"
+        raise
+
+
+async def _unread(modem: Modem, kind: FirmwareType) -> tuple[str, ...]:
+    """Return an answer that cannot be read, () for another one."""
+    try:
+        await _told(modem, kind)
+    except ParseError as unread:
+        return unread.answer
+    return ()
 
 
 async def _told(modem: Modem, kind: FirmwareType) -> RunningVersion | None:

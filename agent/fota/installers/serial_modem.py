@@ -43,9 +43,7 @@ class SerialModemInstaller:
                 f"the kit on {self.modem.name} does not run Serial Modem, which takes images "
                 "over its port"
             )
-        if await base.told_by_at(self.modem, job.kind) is None:
-            return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
-        return ""
+        return await base.why_untold(self.modem, job.kind)
 
     async def running(self, kind: FirmwareType) -> base.RunningVersion | None:
         """Return what of this type runs, None while the kit does not answer."""

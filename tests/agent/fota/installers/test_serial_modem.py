@@ -132,6 +132,23 @@ async def test_a_version_that_came_damaged_rejects_no_job(tmp_path: Path, first:
         assert await installer.check(job) == ""
 
 
+async def test_a_version_that_can_never_be_read_rejects_the_job_and_says_why(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    job = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9").job
+    async with kit_that_tells(f"build 7\r\n{RUNS}") as installer:
+        reason = await installer.check(job)
+    assert reason.startswith(
+        "the kit does not tell which MODEM it runs: no success could be seen ("
+    )
+    assert reason.endswith(", 3 times alike)")
+    async with kit_that_tells(*(f"[{at}] up\r\n{RUNS}" for at in range(9))) as installer:
+        with pytest.raises(ParseError):
+            await installer.check(job)
+
+
 async def test_a_version_that_came_damaged_is_no_other_than_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "delta.bin"
     path.write_bytes(DELTA)
