@@ -24,6 +24,7 @@ from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
 from at.firmware_gate import FirmwareVerdict
+from at.protocol.errors import NoAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class Planner:
                 running = now.version if now else ""
                 verification.check_provable(job, self.trust)
                 if job.by_kit and not running:
-                    # Success is another version than the one before.
-                    refusal = f"the kit does not tell which {job.kind.value} it runs"
+                    # Success is another version than the one before; it told one a moment ago.
+                    raise NoAnswer(f"the kit did not tell which {job.kind.value} it runs")
                 verification.check_downgrade(job, "", running, self.trust)
                 verification.check_delta(job, running)
         except (SourceRefused, verification.NotProven) as refused:

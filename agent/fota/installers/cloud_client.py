@@ -17,6 +17,7 @@ from agent.fota.installers.base import (
     Package,
     ProgressCallback,
     RunningVersion,
+    why_untold,
 )
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.commands.nrf93m1.update import MODEM_CHECK, MODEM_UPDATE, UpdateByModule, UpdateNotice
@@ -40,6 +41,10 @@ _CAUSES = {1: "its download failed", 2: "it rejected the image", 3: "the image i
 
 class CloudClient(Protocol):
     """The cloud client of a kit. Every method raises at.AtError."""
+
+    @property
+    def modem(self) -> Modem:
+        """The modem that has it."""
 
     @property
     def types(self) -> frozenset[FirmwareType]:
@@ -184,10 +189,12 @@ class WithCloudClient:
         return self.inner.port
 
     async def check(self, job: Job) -> str:
-        """Return what the installer says, of what is its own."""
-        if not job.by_kit and job.kind not in self.inner.types:
+        """Return what the installer says, of what is its own. Raises AtError."""
+        if job.by_kit:
+            return await why_untold(self.client.modem, job.kind)
+        if job.kind not in self.inner.types:
             return f"the installer {self.name} cannot install {job.kind.value} here"
-        return "" if job.by_kit else await self.inner.check(job)
+        return await self.inner.check(job)
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from at.commands.serial_modem.cloud import ReadCloudState
 from at.driver.modem import Modem
 from at.protocol.command import Command
 from at.protocol.error_codes import rejection
-from at.protocol.errors import ModemReset
+from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer
 from at.protocol.line.items import Answer
 from at.virtual.state import CredentialSlot
 from at.virtual.transport import VirtualTransport
@@ -123,6 +123,31 @@ async def test_it_is_found_downloaded_and_seen_by_the_version_that_runs_then(
         assert result.proof.startswith("checked by the kit")
         await go_online(modem, model)
         assert await runner.pull() is None
+        await runner.close()
+
+
+@pytest.mark.parametrize("silent_at", range(6))
+async def test_a_kit_that_is_silent_once_is_asked_again_later_and_rejects_nothing(
+    silent_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with kit("nrf93m1", f"release-offered={NEW_MODULE}") as modem:
+        send, asked = modem.send, 0
+
+        async def silent_once(command: Command[object]) -> object:
+            nonlocal asked
+            asked += isinstance(command, ReadRevision)
+            if isinstance(command, ReadRevision) and asked == silent_at + 1:
+                raise CommandTimeout("no answer")
+            return await send(command)
+
+        monkeypatch.setattr(modem, "send", silent_once)
+        runner = runner_of(modem, MODEM, tmp_path)
+        result = None
+        with suppress(CommandTimeout, NoAnswer):
+            result = await runner.pull()
+        result = result or await runner.pull()
+        assert result is not None
+        assert result.status is JobStatus.SUCCEEDED
         await runner.close()
 
 
