@@ -83,6 +83,8 @@ class Agent:
         self._client: HttpClient
         self._loop: asyncio.AbstractEventLoop
         self._services = ServiceWatch()
+        self._clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
+        self._awake = watchdog.ClockStepDetector(time.time(), since_boot())
         self._housekeeping = self.registry.add_concern(HousekeepingStatus)
 
     def stop(self) -> None:
@@ -133,6 +135,7 @@ class Agent:
 
     async def status(self) -> AgentStatus:
         """Return what `status --json` prints; it changes as the agent goes on."""
+        self._follow_clock()
         now = self.registry.now()
         for concern in self.registry.concerns:
             concern.evaluate()
@@ -305,28 +308,29 @@ class Agent:
             kit.service_is_back()
 
     async def _keep_house(self) -> None:
-        """Feed systemd's watchdog and the kits; retry everything when this host's clock was set."""
+        """Feed systemd's watchdog and the kits, and follow this host's clock."""
         timeout_s = watchdog.watchdog_s()
         interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
-        clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
-        awake = watchdog.ClockStepDetector(time.time(), since_boot())
         while True:
             await asyncio.sleep(interval_s)
             if timeout_s is not None:
                 watchdog.notify("WATCHDOG=1")
             for kit in self.kits.values():
                 kit.keep_house()
-            # Where the time since boot lacks that of sleep, a sleep is not told from a setting.
-            if _KNOWS_SLEEP and (set_by_s := awake.step(time.time(), since_boot())):
-                self.registry.clock_was_set(set_by_s)
-            if stepped := clocks.step(time.time(), time.monotonic()):
-                self._housekeeping.log(
-                    logging.WARNING,
-                    f"the clock of this host was set by {stepped:+.0f} s (or it slept)",
-                )
-                self.delivery.try_now()
-                for concern in self.registry.concerns:
-                    concern.wake.set()
+            self._follow_clock()
+
+    def _follow_clock(self) -> None:
+        """Keep the ages of what was recorded, and retry everything, where the clock was set."""
+        # Where the time since boot lacks that of sleep, a sleep is not told from a setting.
+        if _KNOWS_SLEEP and (set_by_s := self._awake.step(time.time(), since_boot())):
+            self.registry.clock_was_set(set_by_s)
+        if stepped := self._clocks.step(time.time(), time.monotonic()):
+            self._housekeeping.log(
+                logging.WARNING, f"the clock of this host was set by {stepped:+.0f} s (or it slept)"
+            )
+            self.delivery.try_now()
+            for concern in self.registry.concerns:
+                concern.wake.set()
 
     def _on_stall(self, text: str) -> None:
         """Log a stall of the event loop and put its event on disk; called in another thread."""

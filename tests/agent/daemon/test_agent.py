@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from agent.config import load
+from agent.daemon.agent import Agent
+from agent.daemon.snapshot import OutboxStatus, Phase, State
 from tests.support.commands.running_agent import (
     RunningAgent,
     Served,
@@ -90,6 +97,27 @@ async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
         assert await reloaded(agent, secured) == 0
         assert (await link(agent)).startswith("https://second.example:")
         assert await agent.stop() == 0
+
+
+async def test_a_status_just_after_the_clock_was_set_tells_no_age_by_the_old_one(
+    private_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def nothing_waits(now: datetime) -> tuple[OutboxStatus, dict[str, object]]:
+        return OutboxStatus(State.WELL, Phase.WELL, None, None, 0, now), {}
+
+    def an_hour_ahead() -> float:
+        return time.time() + 3600
+
+    agent = Agent(lambda: load(port="virtual:"))
+    delivery: Any = SimpleNamespace(status=nothing_waits, try_now=lambda: None)
+    agent.delivery = delivery
+    agent.registry.since -= timedelta(minutes=1)
+    agent.registry.clock = an_hour_ahead
+    clocks = SimpleNamespace(time=an_hour_ahead, monotonic=time.monotonic)
+    monkeypatch.setattr("agent.daemon.agent.time", clocks)
+    monkeypatch.setattr("agent.daemon.agent._KNOWS_SLEEP", True)
+    up = agent.registry.now() - (await agent.status()).agent.since
+    assert up.total_seconds() < 1800
 
 
 async def test_a_second_agent_of_the_profile_is_refused_by_name(
