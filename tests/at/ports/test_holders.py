@@ -7,6 +7,8 @@ import grp
 import os
 import pwd
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,38 @@ import pytest
 from at.ports import holders
 from at.ports.holders import holder_of, opening_error
 from at.protocol.errors import PortForbidden
-from tests.support.location.network_manager import REFUSALS_OF_A_BUS, bus_that_says, private_bus
-from tests.support.modem.modem_manager import mocked_modem_manager
+from tests.support.location.network_manager import (
+    MOCK,
+    MOCK_TOOL,
+    REFUSALS_OF_A_BUS,
+    bus_that_says,
+    gdbus,
+    private_bus,
+    running,
+    wait_for_name,
+)
 from tests.support.modem.pty_far_end import PtyFarEnd
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
+NAME = "org.freedesktop.ModemManager1"
+ROOT = "/org/freedesktop/ModemManager1"
+MODEM = f"{NAME}.Modem"
+
+
+@contextmanager
+def mocked_modem_manager(folder: Path, *ports: str) -> Iterator[str]:
+    """Serve a modem that has `ports`, the first its primary one; yield the address of the bus."""
+    with private_bus(folder) as address:
+        environment = {**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": address}
+        mock = [*MOCK_TOOL, "--system", "--is-object-manager", NAME, ROOT, NAME]
+        with running(mock, environment):
+            wait_for_name(address, NAME)
+            listed = ", ".join(f"('{port}', uint32 3)" for port in ports)
+            properties = f"{{'PrimaryPort': <'{ports[0]}'>, 'Ports': <[{listed}]>}}"
+            gdbus(
+                address, NAME, ROOT, f"{MOCK}.AddObject", f"{ROOT}/Modem/0", MODEM, properties, "[]"
+            )
+            yield address
 
 
 def test_without_a_modem_manager_it_is_another_users_process(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -13,9 +13,37 @@ from hypothesis import strategies as st
 
 from at.protocol.redaction.command_redaction import without_secrets
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
-from tests.support.modem.hex_dumps import DUMPS
 from tests.support.modem.secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes, str]]:
+    """Yield offset, bytes and text of each line of sixteen."""
+    for at in range(0, len(data), 16):
+        part = data[at : at + 16]
+        yield at, part, "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
+
+
+def _zephyr(data: bytes) -> list[str]:
+    return [
+        f"{part[:8].hex(' ')} {' ' if len(part) > 8 else ''}{part[8:].hex(' '):<24}|"
+        f"{text[:8]} {text[8:]}|"
+        for _, part, text in _lines(data)
+    ]
+
+
+DUMPS: dict[str, Callable[[bytes], list[str]]] = {
+    "Zephyr": _zephyr,
+    "xxd": lambda data: [
+        f"{at:08x}: {part.hex(' ', -2):<40} {text}" for at, part, text in _lines(data)
+    ],
+    "hexdump": lambda data: [
+        f"{at:08x}  {part.hex(' '):<48} |{text}|" for at, part, text in _lines(data)
+    ],
+    "pairs": lambda data: [data.hex(" ")],
+    "colons": lambda data: [data.hex(":").upper()],
+    "dashes": lambda data: [data.hex("-").upper()],
+    "C": lambda data: [", ".join(f"0x{byte:02x}" for byte in data)],
+}
 QUOTED: dict[str, Callable[[str], str]] = {
     "HTML": html.escape,
     "JSON": json.dumps,
