@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent.cli.framework.command import note
 from agent.cli.framework.silent_terminal import typed_secret
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.secrets import Secret
+from agent.config.secrets import SECRETS, Secret
 from agent.errors import ConfigError, CredentialMissing, UsageError
 from agent.files.paths import named_path
 from agent.files.private_files import read_private
@@ -56,7 +56,7 @@ def _passphrase(configuration: Configuration) -> str:
     secret = stored or _ask_secret(
         "the device CA's key is encrypted",
         "passphrase of the device CA's key: ",
-        "CELLAGENT_DEVICE_CA_PASSPHRASE",
+        "device_ca_passphrase",
     )
     return secret.reveal()
 
@@ -66,12 +66,12 @@ def new_passphrase(configuration: Configuration) -> str:
 
     Raises CredentialMissing, UsageError.
     """
-    variable = "CELLAGENT_DEVICE_CA_PASSPHRASE"
-    if stored := configuration.secrets.get("device_ca_passphrase"):
+    name = "device_ca_passphrase"
+    if stored := configuration.secrets.get(name):
         return stored.reveal()
     why = "the CA's key is to be encrypted"
-    first = _ask_secret(why, "new passphrase of the CA's key: ", variable).reveal()
-    if first != _ask_secret(why, "the same again: ", variable).reveal():
+    first = _ask_secret(why, "new passphrase of the CA's key: ", name).reveal()
+    if first != _ask_secret(why, "the same again: ", name).reveal():
         raise UsageError("the two passphrases differ: nothing was made")
     return first
 
@@ -95,15 +95,16 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
             raise ConfigError(f"pin-source: {path} is empty")
         return Pin(Secret(pin), f"from {path}")
     typed = _ask_secret(
-        f"the token {token} wants its PIN", f"PIN of the token {token}: ", "CELLAGENT_DEVICE_CA_PIN"
+        f"the token {token} wants its PIN", f"PIN of the token {token}: ", "device_ca_pin"
     )
     return Pin(typed, "that was typed", typed=True)
 
 
-def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
+def _ask_secret(why: str, prompt: str, name: str) -> Secret:
     """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
+    keeps = f"`cellagent config set {name}` keeps it, or set {SECRETS[name].variable}"
     if not sys.stdin.isatty():
-        raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
+        raise CredentialMissing(f"{why}, and nobody is there to ask", hint=keeps)
     if not (answer := typed_secret(prompt)):
-        raise CredentialMissing(f"{why}, and nothing was typed", hint=f"set {variable}")
+        raise CredentialMissing(f"{why}, and nothing was typed", hint=keeps)
     return Secret(answer)

@@ -30,7 +30,8 @@ async def test_a_name_that_no_certificate_can_have_is_refused(tmp_path: Path, na
     assert (done.code, "1 to 64 characters" in done.err) == (2, True)
 
 
-async def test_without_a_terminal_it_names_the_variable(tmp_path: Path) -> None:
+async def test_without_a_terminal_it_names_the_command_and_the_variable(tmp_path: Path) -> None:
     done = await cellagent("provision", "ca", "create", str(tmp_path / "ca"))
+    assert "try: `cellagent config set device_ca_passphrase" in done.err
     assert "CELLAGENT_DEVICE_CA_PASSPHRASE" in done.err
     assert not (tmp_path / "ca").exists()
