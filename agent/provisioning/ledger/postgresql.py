@@ -55,6 +55,7 @@ _MORE_ROOM = (
 )
 _FULL = "too many clients", "connection slots are reserved"
 _FULL_FOR = re.compile(r'too many connections for ((?:role|database) ".*")')
+_NO_SPACE = "No space left on device"
 _READ_ONLY = (
     "the server is a standby (`SELECT pg_is_in_recovery()`), and provisioning.ledger must name its "
     "primary; or it was set so (`SHOW default_transaction_read_only`)"
@@ -286,6 +287,8 @@ class PostgresqlDatabase:
                     way_out="as its server's administrator "
                     f"`ALTER {limited[1]} CONNECTION LIMIT -1`",
                 ) from error
+            if _NO_SPACE in str(error):
+                raise psycopg.errors.DiskFull(*error.args) from error
             if not any(words in str(error) for words in _FULL):
                 raise
             raise backend.DatabaseFailed(

@@ -259,6 +259,21 @@ def test_a_full_disk_of_the_server_is_not_taken_for_a_wrong_name_or_password(
     assert "PASSWORD" not in failed.value.hint
 
 
+def test_a_server_whose_full_disk_lets_nobody_in_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says before there is a connection has no code."""
+
+    def refuse(*_: object, **_options: object) -> None:
+        raise psycopg.OperationalError(
+            "connection failed: FATAL:  could not write init file: No space left on device"
+        )
+
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    with pytest.raises(LedgerError, match="could not write init file") as failed:
+        open_ledger("postgresql://bench@db.example.com/boards?sslmode=verify-full", "one")
+    assert "the disk of its server is full" in failed.value.hint
+    assert "PASSWORD" not in failed.value.hint
+
+
 def test_a_user_whose_own_connections_are_all_taken_is_not_told_of_the_whole_server(
     cluster: str, database: str
 ) -> None:
