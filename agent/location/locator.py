@@ -1,6 +1,6 @@
 """Locates a kit by the cells and Wi-Fi that it and this host hear, and tells whether it moved."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -29,7 +29,7 @@ from agent.location.wifi.scanner import WifiScan
 from at.driver.modem import Modem
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
-from at.protocol.errors import AtError
+from at.protocol.errors import AtError, LinkLost
 
 S = TypeVar("S")
 
@@ -162,8 +162,8 @@ class Locator:
         """Return the position by one method, or by the cheapest that is good enough.
 
         Raises NothingToSend where too little is heard, NotFound where the service knows no position
-        for what was heard, and what the client's gate and a call raise: before a scan, where the
-        configuration allows no call.
+        for what was heard, LinkLost where the kit goes away and nothing else locates it, and what
+        the client's gate and a call raise: before a scan, where the configuration allows no call.
         """
         if self.of_kit:
             await self.client.kit_gate()  # before the kit is made to scan
@@ -178,12 +178,12 @@ class Locator:
     async def _cheapest(self) -> Fix:
         """Ask by Wi-Fi, which costs the kit nothing; by its cells if that is not good enough."""
         notes: list[str] = []
-        failures: list[AgentError] = []
+        failures: list[AgentError | LinkLost] = []
         best: Fix | None = None
         for method in (LocationMethod.WIFI, LocationMethod.CELL):
             try:
                 fix = await self._by(method)
-            except AgentError as error:
+            except (AgentError, LinkLost) as error:
                 # A coarse position is kept; without one only another source may help.
                 if best is None and not isinstance(error, NothingToSend | NotFound | ModemOff):
                     raise
@@ -212,7 +212,7 @@ class Locator:
             else:
                 points = selection.usable
         if method is not LocationMethod.WIFI:
-            passes = (ModemOff,) if method is LocationMethod.CELL else ()
+            passes = (ModemOff, LinkLost) if method is LocationMethod.CELL else ()
             cells = await _attempt(self.scan_cells, "cells", notes, passes=passes) or cells
             notes += cells.notes
         if not points and not cells.cells:
@@ -251,7 +251,7 @@ async def _attempt(
     what: str,
     notes: list[str],
     *,
-    passes: tuple[type[AgentError], ...] = (),
+    passes: tuple[type[AgentError | LinkLost], ...] = (),
 ) -> S | None:
     """Scan. The failure of a source becomes a note, as the other may be enough; `passes` raise."""
     if scan is None:
@@ -266,7 +266,7 @@ async def _attempt(
         return None
 
 
-def _nothing(failures: list[AgentError]) -> AgentError:
+def _nothing(failures: Sequence[AgentError | LinkLost]) -> AgentError:
     """Return the error to raise without a position; the service's own NotFound takes precedence."""
     text = "no position: " + "; ".join(str(error) for error in failures)
     for error in failures:

@@ -161,6 +161,15 @@ async def test_a_coarse_position_outlives_the_failure_of_the_next_source() -> No
     assert "not enabled" in fix.notes[-1]
 
 
+async def test_a_kit_that_goes_away_is_told_as_that_and_costs_no_coarse_position() -> None:
+    away = LinkLost("it was unplugged")
+    with pytest.raises(LinkLost):
+        await locator(Service(), WifiUnavailable("no radio"), away).locate()
+    fix = await locator(Service(LocateWifi=COARSE), WIFI, away).locate()
+    assert fix.position == COARSE
+    assert "unplugged" in fix.notes[-1]
+
+
 async def test_a_refused_credential_is_not_tried_on_the_next_source() -> None:
     service = Service(LocateWifi=Forbidden("not enabled"))
     with pytest.raises(Forbidden):
