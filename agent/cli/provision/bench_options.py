@@ -66,7 +66,9 @@ take_options = together(
         "--rekey", is_flag=True, help="Another key may take the place of one that the ledger knows."
     ),
     click.option(
-        "--second-tag", is_flag=True, help="A key may take the place of that in another tag."
+        "--second-tag",
+        is_flag=True,
+        help="A key may take the place of that in another tag, or of the identity key.",
     ),
     click.option(
         "--take-over",
