@@ -7,7 +7,6 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.schema import Schema
@@ -49,6 +48,9 @@ def schemas(value: Any) -> list[Any]:
 @pytest.mark.contract("D1.2", "O4.4")
 @DOCUMENTS
 def test_a_document_is_valid_openapi_and_its_schemas_are_valid(document: dict[str, Any]) -> None:
+    # Not above: each process that runs tests would import it, and a quarter of a second is long.
+    from openapi_spec_validator import OpenAPIV31SpecValidator
+
     assert [str(error) for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
     found = schemas(document)
     assert len(found) > 100
