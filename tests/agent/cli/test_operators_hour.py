@@ -12,6 +12,7 @@ import pytest
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.listing import Listing, RecordFilter
 from tests.support.provisioning.cable import Cable, cables
+from tests.support.provisioning.kit_faults import BEFORE_THE_KEY
 from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 from tests.support.provisioning.tray_trial import Trial, slot_of, tray_trial
 from tests.support.provisioning.typed_bench import TypedBench, typed_bench
@@ -19,7 +20,6 @@ from tests.support.provisioning.typed_bench import TypedBench, typed_bench
 SIXTEEN = range(16)
 BAD = {2: "cmng-refused=514", 7: "memory-full", 12: "old-firmware=mfw_nrf91x1_1.2.8"}
 SWAPPED, ANOTHER = 15, 90
-_ANSWERS_BEFORE_THE_KEY = 12
 
 
 def label_of(number: int) -> str:
@@ -55,7 +55,7 @@ def sixteen_kits(folder: Path) -> Iterator[tuple[Trial, Cable]]:
 
 def first_round(trial: Trial, bench: TypedBench, cable: Cable) -> None:
     """Scan sixteen labels, one wrong and one twice; three boards are bad, one is swapped."""
-    cable.swap_after(_ANSWERS_BEFORE_THE_KEY, trial.kits[ANOTHER].port)
+    cable.swap_behind(BEFORE_THE_KEY, trial.kits[ANOTHER].port)
     for number in SIXTEEN:
         bench.until(f"scan the label of {slot_of(number)}")
         if number == 4:

@@ -29,7 +29,9 @@ class Cable:
         self._loop = loop
         self._near: PtyServer | None = None
         self._far = -1
-        self._bytes_left = self._answers_left = -1  # below 0: nothing is to happen
+        self._bytes_left = -1  # below 0: nothing is to happen
+        self._awaited: tuple[bytes, ...] = ()  # commands
+        self._typed_of_it = b""
         self._next = kit
         self._do(self._plug, kit)
 
@@ -49,9 +51,9 @@ class Cable:
         """Pull it once the bench has typed `size` more bytes: those still arrive, no other."""
         self._do(self._arm, size)
 
-    def swap_after(self, answers: int, kit: Path) -> None:
-        """Put another kit on it once this one has given so many more answers: between commands."""
-        self._do(self._wait_for, answers, kit)
+    def swap_behind(self, commands: tuple[bytes, ...], kit: Path) -> None:
+        """Put another kit on it once this one has answered such commands, one after another."""
+        self._do(self._wait_for, commands, kit)
 
     def _do(self, work: Callable[..., T], *arguments: object) -> T:
         async def call() -> T:
@@ -62,11 +64,11 @@ class Cable:
     def _arm(self, size: int) -> None:
         self._bytes_left = size
 
-    def _wait_for(self, answers: int, kit: Path) -> None:
-        self._answers_left, self._next = answers, kit
+    def _wait_for(self, commands: tuple[bytes, ...], kit: Path) -> None:
+        self._awaited, self._next = commands, kit
 
     def _plug(self, kit: Path) -> None:
-        self._bytes_left = self._answers_left = -1
+        self._bytes_left, self._awaited = -1, ()
         self._near = PtyServer(self.link, self._typed)
         self._reach(kit)
 
@@ -94,6 +96,7 @@ class Cable:
             data = data[: self._bytes_left]
         elif self._bytes_left > 0:
             self._bytes_left -= len(data)
+        self._typed_of_it += data
         with contextlib.suppress(OSError):
             os.write(self._far, data)
         if last:
@@ -107,10 +110,12 @@ class Cable:
             return
         if self._near is not None:
             self._near.send(data)
-        if self._answers_left > 0:
-            self._answers_left -= len(_FINAL.findall(data))
-            if self._answers_left <= 0:
-                self._reach(self._next)
+        if _FINAL.search(data):
+            command, self._typed_of_it = self._typed_of_it, b""
+            if self._awaited and self._awaited[0] in command:
+                self._awaited = self._awaited[1:]
+                if not self._awaited:
+                    self._reach(self._next)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,8 @@ from tests.support.provisioning.tray import TAG
 from tests.support.provisioning.tray_trial import Run, Trial
 
 ANOTHER_BOARD = 90  # on the bench, in nobody's slot
-_ANSWERS_BEFORE_THE_KEY = 12
+BEFORE_THE_KEY = (b"AT%CMNG=0,", b"AT+CGSN")
+"""The last write before the key is made, and the look whether it is still the same board."""
 _HOLD = """
 import sys
 from at.transport.serial import open_handle
@@ -110,7 +111,7 @@ def _swap_before_the_key(kit: FaultyKit) -> None:
     kit.trial.plug_in([ANOTHER_BOARD])
     kit.cable = kit.lay_cable()
     other = kit.trial.kits[ANOTHER_BOARD].port
-    kit.cable.swap_after(_ANSWERS_BEFORE_THE_KEY, other)
+    kit.cable.swap_behind(BEFORE_THE_KEY, other)
 
 
 def _swap_back(kit: FaultyKit) -> None:
