@@ -1,10 +1,11 @@
 """Makes a transcript of a log that somebody kept: what was sent and received, redacted. Pure."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from at.transcripts.logs.lines import LogLine, Side, begins_exchange, seconds_between
-from at.transcripts.logs.reader import ReadLog, read_log
+from at.transcripts.logs.reader import ReadLog, Told, read_log, untold
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
@@ -26,14 +27,15 @@ class Imported:
     missing: Direction | None
 
 
-def import_log(log: bytes, *, keep_identity: bool = False) -> Imported:
+def import_log(log: bytes, *, keep_identity: bool = False, told: Told = untold) -> Imported:
     """Return the transcript of a log, redacted as a recording is.
 
     Raises TranscriptError if it is none of a modem's AT commands; the message says what it is like.
     """
-    read = read_log(log)
+    read = read_log(log, told)
     lines = [line for line in read.lines if line.side is not Side.LOG or read.of_the_kit]
-    steps = _recorded(lines, Recorder(Redactor(identity=not keep_identity)))
+    recorder = Recorder(Redactor(identity=not keep_identity))
+    steps = _recorded(told("redacting", lines), recorder)
     present = {step.direction for step in steps}
     missing = next((side for side in _ENDS if side not in present), None)
     skipped = len(read.lines) - len(lines)
@@ -52,7 +54,7 @@ def _header(read: ReadLog, steps: list[TranscriptStep]) -> dict[str, str]:
     return header | {name: read.header[name] for name in kept if name in read.header}
 
 
-def _recorded(lines: list[LogLine], recorder: Recorder) -> list[TranscriptStep]:
+def _recorded(lines: Iterable[LogLine], recorder: Recorder) -> list[TranscriptStep]:
     steps: list[TranscriptStep] = []
     elapsed = _Elapsed()
     for line in lines:

@@ -11,7 +11,7 @@ import textwrap
 from collections import deque
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO, TypeVar
 
 import click
 
@@ -21,8 +21,10 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     import asyncio
 
+T = TypeVar("T")
 WIDTH = 80
 """Columns of what is wrapped, whoever reads it."""
+_TOLD_EVERY = 2000  # lines of a log, a third of a second
 _BLANK = "\N{NO-BREAK SPACE}"
 
 
@@ -198,6 +200,16 @@ def show_progress(what: str, done: int, total: int | None) -> None:
         return
     text = progress_bar(what, done, total) if total else f"{what} {done}"
     overwrite_line("" if done == total else text)
+
+
+def told(what: str, items: Sequence[T]) -> Iterator[T]:
+    """Yield the items, and show the progress of `what` where they are many."""
+    for number, item in enumerate(items):
+        if number and number % _TOLD_EVERY == 0:
+            show_progress(what, number, len(items))
+        yield item
+    if len(items) > _TOLD_EVERY:
+        show_progress(what, len(items), len(items))
 
 
 def overwrite_line(text: str, *, end: str = "") -> None:

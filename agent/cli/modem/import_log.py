@@ -9,6 +9,7 @@ import click
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import told
 
 keep_identity_option = click.option(
     "--keep-identity", is_flag=True, help="Keep IMEI, IMSI, ICCID, UUID and device ids as they are."
@@ -35,7 +36,7 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     with nullcontext(sys.stdin.buffer) if log == "-" else Path(log).open("rb") as source:
         data = read_session(source)
     refuse_compressed(data, source.name)
-    imported = import_log(data, keep_identity=keep_identity)
+    imported = import_log(data, keep_identity=keep_identity, told=told)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)
     if output is not None:

@@ -6,11 +6,12 @@ Bytes become lines, each with its direction, and its time where the log has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
 from shlex import quote
+from typing import Protocol, TypeVar
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.logs import shapes
@@ -24,6 +25,7 @@ from at.transcripts.logs.wrapping import divided, rejoined, straight, uncut, unw
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
 
+T = TypeVar("T")
 _NO_CHARACTER = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
@@ -43,6 +45,18 @@ _AT_WITHIN = re.compile(r"AT|[+%#*^!][A-Z]|OK|ERROR", re.IGNORECASE)
 _END_OF_DUMP = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
 _PEEKED = 4096
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+class Told(Protocol):
+    """Tells a person how far a long piece of work is."""
+
+    def __call__(self, what: str, items: Sequence[T], /) -> Iterable[T]:
+        """Yield the items of what is done."""
+
+
+def untold(_what: str, items: Sequence[T]) -> Iterable[T]:
+    """Yield the items, and tell nobody."""
+    return items
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +129,13 @@ def _shape_of(heads: Iterable[Head]) -> Shape:
     return max(shapes.SHAPES, key=lambda shape: score_of(shape, sample))
 
 
-def read_log(data: bytes) -> ReadLog:
+def read_log(data: bytes, told: Told = untold) -> ReadLog:
     """Return what a log says. Raises TranscriptError, which names the kind that it looks like."""
     text = _decoded(data)
     if _TRANSCRIPT.match(text):
         transcript = parse_transcript(text.lstrip())
         return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
-    heads = list(_heads(map(straight, _LINE_END.split(text))))
+    heads = list(_heads(map(straight, told("reading", _LINE_END.split(text)))))
     shape = _shape_of(heads)
     _refuse_foreign(shape, heads)
     _refuse_several(shape, heads)

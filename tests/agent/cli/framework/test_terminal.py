@@ -142,6 +142,23 @@ def test_progress_is_drawn_over_itself_and_wiped_at_the_end() -> None:
     assert drawn == ["", "x 0", "x 5", "x [############            ]  50 %", "", ""]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+def test_the_import_of_a_long_log_shows_how_far_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "long.log"
+    log.write_text("AT\nOK\n" * 1500)
+    command = ("-m", "agent", "modem", "import", str(log), "--output", str(tmp_path / "out"))
+    code, shown = on_a_terminal(*command)
+    assert code == 0
+    drawn = [part.strip() for part in shown.decode().split("\r") if "%" in part]
+    assert drawn == [
+        "reading [###############         ]  66 %",
+        "redacting [################        ]  66 %",
+    ]
+    log.write_text("AT\nOK\n")
+    (tmp_path / "out").unlink()
+    assert b"%" not in on_a_terminal(*command)[1]
+
+
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
