@@ -173,7 +173,10 @@ def _untrusted(ends: str, error: ssl.SSLCertVerificationError) -> errors.Untrust
         hint = "something else than the service answers there, or the URL has another name for it"
     elif code in {_NOT_YET_VALID, _EXPIRED}:
         says = "has expired" if code == _EXPIRED else "is not valid yet"
-        hint = f"this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: is that right?"
+        hint = (
+            f"this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; if that is right, "
+            "whoever runs that server must renew its certificate"
+        )
     elif code == _SELF_SIGNED:
         says = "is signed by itself"
         hint = f"if that server is yours: {_TRUST}"

@@ -48,7 +48,7 @@ async def test_what_speaks_no_tls_or_an_old_one_is_named(
 
 @pytest.mark.parametrize(
     ("days", "says", "hint"),
-    [((-9, -1), "has expired", "clock says"), ((1, 9), "is not valid yet", "clock says")],
+    [((-9, -1), "has expired", "must renew"), ((1, 9), "is not valid yet", "clock says")],
 )
 async def test_a_certificate_out_of_its_time_asks_about_the_clock(
     tmp_path: Path, days: tuple[int, int], says: str, hint: str
