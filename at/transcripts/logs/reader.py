@@ -105,12 +105,12 @@ def _is_utf_16(data: bytes, bom: bytes) -> bool:
 
 
 def _is_binary(begin: bytes) -> bool:
-    """Return whether more than a tenth is no character of a log; a NUL says nothing.
+    """Return whether more than a tenth is no character of a log; a NUL among others says nothing.
 
     A serial line breaks into NULs as its other end restarts, and UTF-16 has one in each character.
     """
     text = begin.replace(b"\0", b"").decode("utf-8", "replace")
-    return 10 * len(_NO_CHARACTER.findall(text)) > len(text)
+    return not text or 10 * len(_NO_CHARACTER.findall(text)) > len(text)
 
 
 def _heads(lines: Iterable[str]) -> Iterator[Head]:

@@ -112,6 +112,7 @@ XXD = (
     [
         (b"", "empty"),
         (b"\x00\x01\x02\xff", "no text"),
+        (b"\x00" * 8192, "no text"),
         (HEXDUMP, "a dump in hex"),
         (XXD, "a dump in hex"),
     ],
