@@ -99,9 +99,9 @@ def _signal(number: signal.Signals) -> Callable[[Trial, Run], None]:
     return lambda _trial, run: run.stop(number)
 
 
-# The last step of each board asks the service for the device, and is kept waiting: however slow the
-# machine is, no bench is done before the fault is there.
-_HELD = "latency=60@GET /v1/devices/*"
+# The service registers the key of each board, and keeps it waiting for the end of the answer:
+# however slow the machine is, no bench is done before the fault is there.
+_HELD = "slow-body=60@POST /v1/devices*"
 
 AWAY = ("nothing listens there",)
 LOST = ("connection", "terminat")
