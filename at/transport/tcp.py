@@ -1,10 +1,9 @@
 """A modem behind a TCP port: ser2net, the virtual modem, a terminal server."""
 
 import asyncio
-import errno
 import os
-import re
 import socket
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from at.protocol.errors import LinkLost, PortNotFound
@@ -12,8 +11,6 @@ from at.transport.base import Receiver
 from at.transport.connection import Connection
 
 _CONNECT_S = 10.0
-_NEXT_ADDRESS_S = 0.25
-"""After which the next address of the name is tried as well: one may be dead and silent."""
 _CLOSE_S = 1.0
 
 
@@ -27,18 +24,14 @@ class TcpTransport:
     async def open(self, receiver: Receiver) -> None:
         """Connect. Raises PortNotFound."""
         host, port = _address(self.name)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_S):
-                transport, connection = await loop.create_connection(
-                    lambda: Connection(receiver), host, port, happy_eyeballs_delay=_NEXT_ADDRESS_S
-                )
+                transport, connection = await _connected(host, port, lambda: Connection(receiver))
         except TimeoutError as error:
             raise PortNotFound(f"{self.name}: no connection in {_CONNECT_S:g} s") from error
         except OSError as error:
-            raise PortNotFound(
-                f"{self.name}: {_why(error)}", hint="is the far end running?"
-            ) from error
+            reason = error.strerror or str(error)
+            raise PortNotFound(f"{self.name}: {reason}", hint="is the far end running?") from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = transport, connection
 
@@ -71,12 +64,31 @@ class TcpTransport:
         return self._connection
 
 
-def _why(error: OSError) -> str:
-    """Return what the addresses of a name say, each thing once: asyncio has them in its text."""
-    codes = dict.fromkeys(map(int, re.findall(r"\[Errno (\d+)\]", str(error))))
-    if list(codes) == [errno.ECONNREFUSED]:
-        return "nothing listens there"
-    return ", ".join(map(os.strerror, codes)) or error.strerror or str(error)
+async def _connected(
+    host: str, port: int, make: Callable[[], Connection]
+) -> tuple[asyncio.Transport, Connection]:
+    """Connect to the first address of a host that answers; each has its share of the time.
+
+    Raises OSError, which says what each of them did, once; TimeoutError where the last one did
+    nothing. asyncio's own way to try several leaves a socket open where it is cancelled, up to
+    Python 3.11 at least, and so the port of a modem taken.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+    reasons: dict[str, None] = {}
+    for number, address in enumerate(addresses, 1):
+        try:
+            async with asyncio.timeout(_CONNECT_S / len(addresses)):
+                return await loop.create_connection(make, address, port)
+        except TimeoutError:
+            if number == len(addresses):
+                raise
+        except ConnectionRefusedError:
+            reasons["nothing listens there"] = None
+        except OSError as error:
+            reasons[os.strerror(error.errno) if error.errno else str(error)] = None
+    raise OSError(", ".join(reasons))
 
 
 def _address(name: str) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 
@@ -55,13 +56,38 @@ def two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses")
 @pytest.mark.usefixtures("two_addresses")
-async def test_a_name_with_a_silent_address_is_reached_at_its_other_one() -> None:
+async def test_a_name_with_a_silent_address_is_reached_at_its_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tcp, "_CONNECT_S", 2.0)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
         address = silent.getsockname()
         with socket.create_connection(address), socket.create_server(("127.0.0.2", address[1])):
             transport = TcpTransport(f"tcp://kit.example:{address[1]}")
             await transport.open(ByteReceiver())
             await transport.close()
+
+
+async def test_an_opening_that_is_broken_off_leaves_no_socket() -> None:
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    opened = False
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        name = f"tcp://localhost:{server.sockets[0].getsockname()[1]}"
+        turns = 0
+        while not opened:
+            transport, turns = TcpTransport(name), turns + 1
+            opening = asyncio.create_task(transport.open(ByteReceiver()))
+            for _ in range(turns):
+                await asyncio.wait([opening], timeout=0)
+            if opened := opening.done():
+                await opening
+            opening.cancel()
+            await asyncio.wait([opening])
+            await transport.close()
+            del opening
+            gc.collect()  # an open socket would warn here
 
 
 @pytest.mark.usefixtures("two_addresses")
