@@ -6,12 +6,12 @@ Bytes become lines, each with its direction, and its time where the log has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
 from shlex import quote
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.logs import shapes
@@ -26,6 +26,8 @@ from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
 
 T = TypeVar("T")
+Told = Callable[[str, Sequence[Any]], Iterable[Any]]
+"""Yields the items of a long piece of work, and tells a person how far it is."""
 _NO_CHARACTER = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
@@ -45,13 +47,6 @@ _AT_WITHIN = re.compile(r"AT|[+%#*^!][A-Z]|OK|ERROR", re.IGNORECASE)
 _END_OF_DUMP = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
 _PEEKED = 4096
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-
-
-class Told(Protocol):
-    """Tells a person how far a long piece of work is."""
-
-    def __call__(self, what: str, items: Sequence[T], /) -> Iterable[T]:
-        """Yield the items of what is done."""
 
 
 def untold(_what: str, items: Sequence[T]) -> Iterable[T]:
