@@ -99,7 +99,7 @@ def _word(words: str) -> re.Pattern[str]:
     signs = (
         rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?=b['\\\"]|{BEGINS})"
     )
-    number = r"(?:\s*\((?:timeout|\s*)\s?\d+(?:\.\d+)?\))?"  # its length, or its time limit
+    number = r"(?:\s*\(\s*(?:timeout\s)?\d+(?:\.\d+)?\))?"  # its length, or its time limit
     return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:AT )?(?:{words}){number}(?:{signs})")
 
 
