@@ -125,12 +125,13 @@ _AROUND = (
     r"```\w*|Script (?:started|done)(?: on|,) .*|(?:=~)+= PuTTY log .*",
     r"--- (?:Miniterm on|Quit:) .* ---",
     r"Welcome to minicom .*|OPTIONS: .*|Port /\S+, .*|(?:Press )?CTRL-A Z for help.*",
-    r"connected to /\S+|Escape character: .*|Type the escape character to get .*",  # microcom
-    r"(?:\[(?:tio )?[\d:. T-]+\] )?(?:tio v?\d.*|Press ctrl-t q to quit|Connected(?: to /\S+)?)",
+    r"connected to /dev/\S+|Escape character: .*|Type the escape character to get .*",  # microcom
+    r"\[(?:tio )?[\d:. T-]+\] (?:tio v?\d.*|Press ctrl-t q to quit|Connected(?: to /dev/\S+)?)",
     r"picocom v\d.*|Type \[C-a\] \[C-h\] to see .*|Terminal ready|Thanks for using picocom",
-    r"(?:port|baudrate|parity|escape|local echo|no(?:init|reset|lock)|hangup) is *:.*",
-    r"(?:databits|stopbits) are *:.*|(?:flowcontrol|initstring) *:.*",
-    r"(?:(?:send|receive)_cmd|[ioe]map|logfile|exit(?:_after)?) is *:.*",
+    # picocom's settings: their colons are a column.
+    r"(?=.{15}:)(?:port|baudrate|parity|escape|local echo|no(?:init|reset|lock)|hangup) is *:.*",
+    r"(?=.{15}:)(?:(?:databits|stopbits) are|flowcontrol|initstring) *:.*",
+    r"(?=.{15}:)(?:(?:send|receive)_cmd|[ioe]map|logfile|exit(?:_after)?) is *:.*",
 )
 FENCE = re.compile(f"{_COLOURS}(?:{'|'.join(_AROUND)}){_COLOURS}")
 """What a forum, an issue or a terminal sets around a log: no line of it."""

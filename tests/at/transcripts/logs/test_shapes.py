@@ -375,6 +375,14 @@ BYTES |= {
 }
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Connected", "port is: 8883", "connected to /topic", "hangup is: 1", "flowcontrol: none"],
+)
+def test_what_the_kit_printed_is_no_word_of_a_terminal(line: str) -> None:
+    assert line in [each.text for each in read_log(f"AT\nOK\n{line}\n".encode()).lines]
+
+
 @pytest.mark.parametrize("name", BYTES)
 def test_the_same_session_comes_out_of_every_shape(name: str) -> None:
     lines = read_log(BYTES[name]).lines
