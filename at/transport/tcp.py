@@ -27,10 +27,8 @@ class TcpTransport:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 transport, connection = await _connected(host, port, lambda: Connection(receiver))
-        except TimeoutError as error:
-            raise PortNotFound(f"{self.name}: no connection in {_CONNECT_S:g} s") from error
-        except OSError as error:
-            reason = error.strerror or str(error)
+        except OSError as error:  # a TimeoutError is one
+            reason = error.strerror or str(error) or _silent(_CONNECT_S)
             raise PortNotFound(f"{self.name}: {reason}", hint="is the far end running?") from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = transport, connection
@@ -69,26 +67,30 @@ async def _connected(
 ) -> tuple[asyncio.Transport, Connection]:
     """Connect to the first address of a host that answers; each has its share of the time.
 
-    Raises OSError, which says what each of them did, once; TimeoutError where the last one did
-    nothing. asyncio's own way to try several leaves a socket open where it is cancelled, up to
-    Python 3.11 at least, and so the port of a modem taken.
+    Raises OSError, which says what each of them did, once. asyncio's own way to try several leaves
+    a socket open where it is cancelled, up to Python 3.11 at least, and so the port of a modem
+    taken.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
     reasons: dict[str, None] = {}
-    for number, address in enumerate(addresses, 1):
+    share_s = _CONNECT_S / len(addresses)
+    for address in addresses:
         try:
-            async with asyncio.timeout(_CONNECT_S / len(addresses)):
+            async with asyncio.timeout(share_s):
                 return await loop.create_connection(make, address, port)
         except TimeoutError:
-            if number == len(addresses):
-                raise
+            reasons[_silent(share_s)] = None
         except ConnectionRefusedError:
             reasons["nothing listens there"] = None
         except OSError as error:
             reasons[os.strerror(error.errno) if error.errno else str(error)] = None
     raise OSError(", ".join(reasons))
+
+
+def _silent(seconds: float) -> str:
+    return f"no connection in {seconds:g} s"
 
 
 def _address(name: str) -> tuple[str, int]:

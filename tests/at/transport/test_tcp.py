@@ -87,7 +87,7 @@ async def test_an_opening_that_is_broken_off_leaves_no_socket() -> None:
             await asyncio.wait([opening])
             await transport.close()
             del opening
-            gc.collect()  # an open socket would warn here
+    gc.collect()  # an open socket would warn here
 
 
 @pytest.mark.usefixtures("two_addresses")
@@ -96,6 +96,20 @@ async def test_a_name_whose_addresses_all_refuse_says_so_once() -> None:
         name = f"tcp://kit.example:{server.getsockname()[1]}"
     with pytest.raises(PortNotFound, match=f"^{name}: nothing listens there$"):
         await TcpTransport(name).open(ByteReceiver())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a full queue refuses")
+@pytest.mark.usefixtures("two_addresses")
+async def test_a_name_that_is_not_reached_says_what_each_address_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tcp, "_CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.2", 0), backlog=0) as silent:
+        address = silent.getsockname()
+        with socket.create_connection(address), pytest.raises(PortNotFound) as refused:
+            await TcpTransport(f"tcp://kit.example:{address[1]}").open(ByteReceiver())
+    assert str(refused.value).endswith(": nothing listens there, no connection in 0.1 s")
+    assert refused.value.hint == "is the far end running?"
 
 
 @pytest.mark.parametrize("ends", ["closed here", "broken off there"])
