@@ -58,7 +58,7 @@ def key_of(*tags: int | None) -> str:
     )
 
 
-def question(goal: Goal, tags: Keys) -> str:
+def question_of(goal: Goal, tags: Keys) -> str:
     """Return what the service is asked, and which options allow to end the life of a key."""
     ends = " or ".join(dict.fromkeys(ends_key(goal, tag) for tag in tags))
     return f"ask whether the service has {key_of(*tags)}: only {ends} ends that one"

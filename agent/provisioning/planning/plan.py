@@ -19,7 +19,13 @@ from agent.provisioning.planning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
-from agent.provisioning.planning.other_keys import Keys, key_of, keys_to_ask, question, unknown_tags
+from agent.provisioning.planning.other_keys import (
+    Keys,
+    key_of,
+    keys_to_ask,
+    question_of,
+    unknown_tags,
+)
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -238,7 +244,7 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
-    asking = PlannedStep(ProvisioningStep.OTHER_KEYS, question(goal, ask_keys))
+    asking = PlannedStep(ProvisioningStep.OTHER_KEYS, question_of(goal, ask_keys))
     # A kit that has the time once it is online is asked there, unless a key is deleted before.
     has_time_online = goal.takes_commands and not (board.has_time or goal.set_clock)
     asks_online = bool(draft.steps) and has_time_online and goal.security_tag not in ask_keys

@@ -31,7 +31,7 @@ class Cable:
         self._far = -1
         self._bytes_left = -1  # below 0: nothing is to happen
         self._awaited: tuple[bytes, ...] = ()  # commands
-        self._typed_of_it = b""
+        self._unanswered = b""
         self._next = kit
         self._do(self._plug, kit)
 
@@ -96,7 +96,7 @@ class Cable:
             data = data[: self._bytes_left]
         elif self._bytes_left > 0:
             self._bytes_left -= len(data)
-        self._typed_of_it += data
+        self._unanswered += data
         with contextlib.suppress(OSError):
             os.write(self._far, data)
         if last:
@@ -111,7 +111,7 @@ class Cable:
         if self._near is not None:
             self._near.send(data)
         if _FINAL.search(data):
-            command, self._typed_of_it = self._typed_of_it, b""
+            command, self._unanswered = self._unanswered, b""
             if self._awaited and self._awaited[0] in command:
                 self._awaited = self._awaited[1:]
                 if not self._awaited:
