@@ -98,6 +98,13 @@ class PtyServer:
         else:
             self.opened()
 
+    def _has_client(self) -> bool:
+        """Return whether somebody has it open. An end that is closed is by now another's file."""
+        if not self._plugged:
+            return False
+        self._update_clients()
+        return self._clients is None or self._clients.open > 0
+
     def _readable(self) -> None:
         self._update_clients()  # its sender has opened the terminal before
         try:
@@ -108,8 +115,7 @@ class PtyServer:
 
     def send(self, data: bytes) -> None:
         """Send bytes, if a client has the terminal open."""
-        self._update_clients()
-        if self._clients is not None and not self._clients.open:
+        if not self._has_client():
             return
         if self._backlog:
             self._backlog += data
@@ -138,7 +144,7 @@ class PtyServer:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_TIMEOUT_S):
-                while self._backlog or self._unread():  # noqa: ASYNC110 - reading has no event
+                while self._unread():  # noqa: ASYNC110 - reading has no event
                     await asyncio.sleep(0.005)
         self.close()
         if not for_good:
@@ -146,11 +152,11 @@ class PtyServer:
 
     def _unread(self) -> bool:
         """Return whether a client has yet to read what was sent."""
-        self._update_clients()
-        if self._clients is None or not self._clients.open:
+        if not self._has_client():
             return False
         # Not FIONREAD: the kernel hands bytes over a moment after they are written.
-        return bool(select.select([self._theirs], [], [], 0)[0])
+        ready = select.select([self._theirs], [], [], 0)[0]
+        return bool(self._backlog) or (self._clients is not None and bool(ready))
 
     def close(self) -> None:
         """Close the terminal and remove the link if it is still ours. Closing twice is harmless."""

@@ -56,6 +56,33 @@ async def test_a_terminal_that_is_plugged_in_stays_as_it_is_when_it_is_plugged_i
         os.close(client)
 
 
+async def test_what_is_printed_while_it_is_unplugged_is_in_no_file_that_was_opened_since(
+    tmp_path: Path,
+) -> None:
+    with closing(PtyServer(tmp_path / "console", lambda _data: None)):
+        server = PtyServer(tmp_path / "kit", lambda _data: None)
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+        server.send(b"plugged in")
+        server.close()
+        opened = os.open(tmp_path / "opened", os.O_RDWR | os.O_CREAT)
+        os.dup2(opened, server._ours)
+        server.send(b"unplugged")
+        assert (tmp_path / "opened").read_bytes() == b""
+        for each in {server._ours, opened, client}:
+            os.close(each)
+
+
+async def test_one_that_is_unplugged_while_it_hangs_up_is_closed_once(tmp_path: Path) -> None:
+    server = PtyServer(tmp_path / "kit", lambda _data: None)
+    client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+    server.send(b"unread")
+    hanging_up = asyncio.create_task(server.hang_up(for_good=True))
+    await asyncio.sleep(0)
+    server.close()
+    await hanging_up
+    os.close(client)
+
+
 async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(tmp_path: Path) -> None:
     server = PtyServer(tmp_path / "kit", lambda _data: None)
     try:
