@@ -92,7 +92,8 @@ class Concern(Generic[S_co]):
         """Ends a wait before the next try."""
         self.awaits_service = False
         """Whether it is in trouble because a service cannot be reached, or trusted."""
-        self._is_of_service = False  # its trouble; also another server's, which answered in between
+        self._is_of_service = False
+        """Whether its trouble is a service's, even if another one answered in between."""
         self._service_answers = False  # since it failed because one could not be reached
         self._registry = registry
         self._kind = ""
