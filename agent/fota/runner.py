@@ -74,7 +74,10 @@ class Planner:
                 verification.check_provable(job, self.trust)
                 if job.by_kit and not running:
                     # Success is another version than the one before; it told one a moment ago.
-                    raise NoAnswer(f"the kit did not tell which {job.kind.value} it runs")
+                    raise NoAnswer(
+                        f"the kit did not tell which {job.kind.value} it runs",
+                        hint="is it still on? The job is kept, and the next look goes on with it",
+                    )
                 verification.check_downgrade(job, "", running, self.trust)
                 verification.check_delta(job, running)
         except (SourceRefused, verification.NotProven) as refused:

@@ -257,7 +257,7 @@ class KeyQuestion(Struct, frozen=True):
         if Consent.SECOND_TAG in missing and held:
             hint += f"; `--security-tag {held[0]}` goes on with the key that the board has"
         if Consent.SECOND_TAG in missing and self._unasked:
-            hint += "; without --no-proof the service is asked"
+            hint += "; leave out `--no-proof` to have the service asked"
         if Consent.REKEY in missing and self.other_imei:
             hint = f"keep this board apart; {hint}, and the other one is locked out"
         if rsa:

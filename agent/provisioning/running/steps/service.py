@@ -53,9 +53,8 @@ _ANOTHER = (
     "and ends the life of the other"
 )
 _AT_WORK = (
-    "the service has {key} of this modem, and it was not this ledger's run that gave it that. The "
-    "service keeps one key for each device: with a key of tag {tag} the tokens of that one are "
-    "refused (401)"
+    "the service has {key} of this modem, which this ledger did not register. The service keeps "
+    "one key for each device: with a key of tag {tag} the tokens of that one are refused (401)"
 )
 _BEGUN_AT_WORK = (
     "the service has the key of tag {tag}, which this ledger does not know: a run with it was cut "
