@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import sys
 import threading
+import traceback
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from agent.testing.virtual_clock import virtual_clock
 
 T = TypeVar("T")
+_END_S = 5.0
 
 
 class LoopThread:
@@ -62,7 +66,17 @@ class LoopThread:
             self.calls -= 1
 
     def close(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread; one that is stuck is left behind, and said to be.
+
+        A run of tests would not end for it, and show nothing of what it found.
+        """
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self._thread.join(_END_S)
+        if self._thread.is_alive():
+            stuck = traceback.format_stack(sys._current_frames()[self._thread.ident or 0])
+            text = (
+                f"a kit or cloud of a test did not end in {_END_S:g} s; it is in\n{''.join(stuck)}"
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return
         self.loop.close()
