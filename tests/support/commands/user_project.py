@@ -1,10 +1,14 @@
 """A project of another person's that tests with the plugin: a folder, and its own pytest."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+_LONGEST_S = 100
 _NOT_THEIRS = ("schemathesis", "hypothesispytest", "pytest_cov", "anyio")
 ENVIRONMENT = {
     # Compiled once for all of them.
@@ -34,9 +38,17 @@ class UserProject:
     def run(self, *words: str, code: int = 0, **environment: str) -> str:
         """Run pytest there, as its owner would; return what it prints."""
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", *words]
-        done = subprocess.run(
+        # Else it would remove the folders of others' earlier runs, and wait until that is done.
+        own = {"PYTEST_DEBUG_TEMPROOT": str(self.folder.parent)}
+        with subprocess.Popen(
             command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=110, check=False, env={**os.environ, **ENVIRONMENT, **environment},
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout
-        return done.stdout
+            env={**os.environ, **ENVIRONMENT, **own, **environment},
+        ) as started:  # fmt: skip
+            try:
+                printed, _ = started.communicate(timeout=_LONGEST_S)
+            except subprocess.TimeoutExpired:
+                started.send_signal(signal.SIGABRT)  # its last words are where each thread is
+                printed, _ = started.communicate()
+                pytest.fail(f"not over in {_LONGEST_S} s: {printed}")
+        assert started.returncode == code, printed
+        return printed

@@ -12,6 +12,7 @@ function to call before.
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import importlib
 import inspect
@@ -311,6 +312,7 @@ _WARM = {"agent": _warm_agent, "pytest": _warm_pytest}
 def _run(program: str) -> NoReturn:
     """Be the command; what it leaves in memory is not taken apart piece by piece at its end."""
     code: Any = 0
+    faulthandler.enable()  # whoever aborts one that hangs is shown where
     try:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
