@@ -132,7 +132,9 @@ async def test_with_no_proof_a_key_that_the_ledger_does_not_know_needs_a_word(
     refused = await run(standin, tmp_path, tray, unproven)
     assert (refused.outcome, refused.reason_code, refused.writes) == ("refused", "second-tag", 0)
     assert f"this ledger does not know the private key of tag {OTHER_TAG}" in refused.reason
-    assert refused.hint == "`--second-tag` allows it; leave out `--no-proof` to have the service asked"
+    assert (
+        refused.hint == "`--second-tag` allows it; leave out `--no-proof` to have the service asked"
+    )
     assert (await run(standin, tmp_path, tray, replace(unproven, second_tag=True))).ok
     # This one gives the service no key.
     none = replace(unproven, registration=RegistrationMethod.NONE, security_tag=55)
