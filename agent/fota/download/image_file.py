@@ -53,6 +53,7 @@ class ImageFile:
             self.restart()
         else:
             await asyncio.to_thread(self._hash_content)
+            os.lseek(self._handle, self.size, os.SEEK_SET)
 
     def check_space(self, size_bytes: int) -> None:
         """Check that a file of this size fits on the disk, with a reserve. Raises DiskFull."""
@@ -99,9 +100,11 @@ class ImageFile:
             raise self._named(error) from error
 
     def _hash_content(self) -> None:
-        while block := os.read(self._handle, _HASH_BLOCK_BYTES):
-            self._digest.update(block)
-            self.size += len(block)
+        # By a handle of its own: given up meanwhile, ours is closed, and its number another file's.
+        with self.path.open("rb", buffering=0) as file:
+            while block := file.read(_HASH_BLOCK_BYTES):
+                self._digest.update(block)
+                self.size += len(block)
 
     def _named(self, error: OSError) -> DownloadError:
         if error.errno in _DISK_FULL:
