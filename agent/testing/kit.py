@@ -125,10 +125,7 @@ class Kit:
         if not isinstance(source, VirtualSource):
             pytest.skip(f"{self._entry.port} is a real kit: it has not {what}")
 
-        async def done() -> None:
-            act(source.ports)
-
-        self._thread.call(done())
+        self._thread.run(lambda: act(source.ports))
 
 
 def _run(words: list[str]) -> None:

@@ -38,6 +38,14 @@ class LoopThread:
             future.cancel()
             raise
 
+    def run(self, work: Callable[[], T]) -> T:
+        """Run a plain function there, between what the loop does, as `call`."""
+
+        async def done() -> T:
+            return work()
+
+        return self.call(done())
+
     @contextlib.contextmanager
     def virtual_clock(self) -> Iterator[Callable[[], bool]]:
         """Let time jump there while calls wait, and stand still for them otherwise.
@@ -46,17 +54,11 @@ class LoopThread:
         """
         clock = virtual_clock(self.loop, lambda: self.calls > 0)
 
-        async def entered() -> Callable[[], bool]:
-            return clock.__enter__()
-
-        async def left() -> None:
-            clock.__exit__(None, None, None)
-
-        is_free = self.call(entered())
+        is_free = self.run(clock.__enter__)
         try:
             yield is_free
         finally:
-            self.call(left())
+            self.run(lambda: clock.__exit__(None, None, None))
 
     async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
         self.calls += 1
