@@ -183,7 +183,7 @@ class TestBench:
     def attach_session(self, *, failed: bool) -> None:
         """End the transcript among the test's files; of a recording, keep one that failed there."""
         if self._session is not None:
-            self._session.finish()
+            self._thread.run(self._session.finish)
         elif failed and self._recorded is not None and self._attachments is not None:
             self._recorded.keep(self._attachments / TRANSCRIPT)
 

@@ -116,7 +116,7 @@ class RecordedSource(KitSource):
     def end(self) -> None:
         """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
         for recording in self._recordings:
-            recording.finish()
+            self._thread.run(recording.finish)
         self.inner.end()
 
     def keep(self, file: Path) -> None:

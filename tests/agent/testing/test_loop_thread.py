@@ -1,11 +1,16 @@
 """The thread in which kits and cloud of tests run, and its end."""
 
+import contextlib
 import threading
+from pathlib import Path
 
 import pytest
 
 from agent.testing import loop_thread
+from agent.testing.bench import TestBench
+from agent.testing.choice import kit_choice, kit_wish
 from agent.testing.loop_thread import LoopThread
+from agent.testing.modem import SyncModem
 
 
 def test_a_loop_that_is_stuck_keeps_no_run_of_tests_waiting(
@@ -20,3 +25,29 @@ def test_a_loop_that_is_stuck_keeps_no_run_of_tests_waiting(
         thread.close()
     goes_on.set()
     thread.close()
+
+
+@pytest.mark.parametrize("kit", ["virtual", "record"])
+def test_a_recording_does_not_end_amid_what_arrives(tmp_path: Path, kit: str) -> None:
+    """Else it is written to when its file is closed, and the number of that is another's."""
+    arriving, goes_on = threading.Event(), threading.Event()
+
+    def arrive() -> None:
+        arriving.set()
+        goes_on.wait()
+
+    with contextlib.closing(LoopThread()) as thread:
+        choice, wish = kit_choice([kit]), kit_wish([], [])
+        bench = TestBench(tmp_path / "it.transcript", choice, wish, thread, tmp_path / "files")
+        modem = SyncModem(bench.transport("modem_sync"), thread)
+        thread.loop.call_soon_threadsafe(arrive)
+        arriving.wait()
+        ends = bench.end if bench.records else lambda: bench.attach_session(failed=True)
+        ending = threading.Thread(target=ends)
+        ending.start()
+        ending.join(0.1)
+        assert ending.is_alive()
+        goes_on.set()
+        ending.join()
+        modem.close()
+        bench.close(passed=True)
