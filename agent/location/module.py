@@ -10,7 +10,7 @@ from agent.errors import AgentError, NotFound
 from agent.location.access_points import AccessPoint
 from agent.location.cell_values import identity, is_network, level
 from agent.location.position import Position
-from agent.location.wifi.scanner import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable, scan_by
 from at.commands.nrf93m1.cloud import (
     MULTI_CELL,
     SINGLE_CELL,
@@ -51,13 +51,11 @@ class ModuleWifi:
         """Scan once. Raises WifiUnavailable."""
         command = ScanWifiFor(_SCAN_MS, _ROUNDS, _MOST, _ROUND_S)
         try:
-            heard = await self.modem.send(command, timeout_s=max(deadline_s, _SCAN_LIMIT_S))
+            heard, notes = await scan_by(self.modem, command, max(deadline_s, _SCAN_LIMIT_S))
         except AtError as error:
             raise WifiUnavailable(f"the module's Wi-Fi: {error}", hint=error.hint) from error
-        points = (
-            AccessPoint(one.mac, one.rssi, one.ssid.encode(), one.channel) for one in heard.networks
-        )
-        return WifiScan("%WIFISCAN", tuple(points))
+        points = (AccessPoint(one.mac, one.rssi, one.ssid.encode(), one.channel) for one in heard)
+        return WifiScan("%WIFISCAN", tuple(points), notes)
 
 
 def cells_to_json(cells: CellInformation) -> list[dict[str, object]]:

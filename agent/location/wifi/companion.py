@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint
-from agent.location.wifi.scanner import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable, scan_by
 from at.commands.wifi import ScanAccessPoints, SetWifiMode
 from at.driver.modem import open_modem
 from at.protocol.errors import AtError
@@ -24,7 +24,7 @@ class WifiCompanion:
             # ESP-AT takes CR LF and nothing else: no need to probe for the line end.
             async with open_modem(self.port, dialect="at-host", terminator="crlf") as modem:
                 await modem.send(SetWifiMode(_STATION))
-                scan = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
+                networks, notes = await scan_by(modem, ScanAccessPoints(), deadline_s)
         except AtError as error:
             said = str(error).removeprefix(labelled(self.port)).strip()
             raise WifiUnavailable(
@@ -40,6 +40,6 @@ class WifiCompanion:
                 ssid=(network.ssid or "").encode(),
                 channel=network.channel,
             )
-            for network in scan.networks
+            for network in networks
         )
-        return WifiScan("companion", points)
+        return WifiScan("companion", points, notes)

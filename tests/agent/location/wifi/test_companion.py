@@ -52,6 +52,31 @@ async def test_names_may_hold_what_separates_fields() -> None:
     assert (scan.points[0].rssi_dbm, scan.points[0].channel) == (-60, 1)
 
 
+async def test_a_line_that_cannot_be_read_costs_no_other_access_point() -> None:
+    lines = (
+        b'+CWLAP:(3,"a",-60,"40:01:7a:00:00:01",1)\r\n'
+        b'+CWLAP:(3,"b",-6[00:00:01.250] modem: hello\r\n'
+        b'+CWLAP:(3,"c",-80,"40:01:7a:00:00:03",6)\r\n'
+    )
+    far = PtyFarEnd(esp_at(lines), terminator=b"\n")
+    try:
+        scan = await WifiCompanion(far.path).scan(10.0)
+    finally:
+        far.unplug()
+    assert [point.ssid for point in scan.points] == [b"a", b"c"]
+    (note,) = scan.notes
+    assert note.startswith("Wi-Fi: 1 line of the scan cannot be read: ")
+
+
+async def test_a_companion_whose_every_line_cannot_be_read_has_heard_nothing() -> None:
+    far = PtyFarEnd(esp_at(b"+CWLAP:(3\r\n"), terminator=b"\n")
+    try:
+        with pytest.raises(WifiUnavailable, match="not one access point"):
+            await WifiCompanion(far.path).scan(10.0)
+    finally:
+        far.unplug()
+
+
 async def test_a_companion_that_falls_silent_is_named_once() -> None:
     answer = esp_at(b"")
     far = PtyFarEnd(
