@@ -21,6 +21,7 @@ from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.boards.board import (
     BoardLocation,
     BoardState,
+    BoardSwapped,
     CredentialStore,
     uninterrupted,
 )
@@ -53,7 +54,7 @@ from agent.provisioning.running.steps.module import ModuleSteps
 from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
-from at.protocol.errors import AtError, CommandRejected
+from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer
 
 if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -275,8 +276,12 @@ class BoardRun:
                 self._goal.takes_commands and step in _BY_COMMANDS
             )
             await (action() if waits_for_service else uninterrupted(action()))
-        except CommandRejected:
-            await uninterrupted(self.port.require_same("a command that was refused"))
+        except (BoardSwapped, CommandTimeout, LinkLost, NoAnswer):
+            raise
+        except (AgentError, AtError):
+            # What another board says of itself is no word about this one.
+            with suppress(AtError):
+                await uninterrupted(self.port.require_same("a step that failed"))
             raise
 
     async def _restore_mode(self) -> str:

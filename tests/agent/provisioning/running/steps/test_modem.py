@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -145,6 +146,33 @@ async def test_a_board_that_is_swapped_while_it_is_written_to_is_told_as_such(
 
         outcome = await run_board(location, station, opened, lambda *_: None)
     assert (outcome.outcome, outcome.step) == ("swapped", "ca-chain")
+
+
+@pytest.mark.parametrize(
+    ("method", "time"), [("_has_time", 2), ("token", 1), ("credentials", 2), ("credentials", 3)]
+)
+async def test_what_another_board_says_amid_a_step_is_no_failure_of_this_one(
+    standin: StandIn, tmp_path: Path, method: str, time: int
+) -> None:
+    tray, calls = Tray(tmp_path), itertools.count(1)
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path) as station, tray.open(other) as second:
+
+        async def swapped_before(board: ModemBoard, *arguments: object) -> object:
+            if next(calls) == time:
+                board._modem = second._modem
+            return await getattr(ModemBoard, method)(board, *arguments)
+
+        swapped = type("Swapped", (ModemBoard,), {method: swapped_before})
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                yield swapped(board._modem)
+
+        outcome = await run_board(location, station, opened, lambda *_: None)
+    assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
+    assert outcome.reason.endswith("at a step that failed")
 
 
 async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
