@@ -66,7 +66,10 @@ class ModemBoard:
         self._imei = ""
 
     async def read(self) -> board.BoardState:
-        """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
+        """Return what the board is and holds; only IMEI and firmware where the gate refuses it.
+
+        Raises BoardSwapped where another one answered in the end.
+        """
         send = self._modem.send
         imei = self._imei = await self.imei()
         verdict = await read_verdict(self._modem)
@@ -82,7 +85,7 @@ class ModemBoard:
                 has_time=False,
                 credentials=(),
             )
-        return board.BoardState(
+        found = board.BoardState(
             imei=imei,
             uuid=await read_device_uuid(self._modem),
             model=(await send(ReadModel())).model,
@@ -94,6 +97,8 @@ class ModemBoard:
             has_client=await self._has_client(),
             module_key=await self._module_key() if is_module else "",
         )
+        await self.require_same("the reading of what it holds")
+        return found
 
     async def require_same(self, when: str) -> None:
         """Read the IMEI again. Raises BoardSwapped, naming `when`, if `read` had another."""

@@ -135,6 +135,7 @@ class CredentialSteps(Struct, frozen=True):
         digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
+        await self.board.require_same("the listing of its key")
         self.ledger.finish_key(proof, pem, digest)
 
     async def _make_modem_key(self) -> tuple[str, str]:

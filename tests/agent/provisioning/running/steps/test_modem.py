@@ -148,22 +148,28 @@ async def test_a_board_that_is_swapped_while_it_is_written_to_is_told_as_such(
     assert (outcome.outcome, outcome.step) == ("swapped", "ca-chain")
 
 
+def swapped_before(second: ModemBoard, method: str, time: int) -> type[ModemBoard]:
+    """Return boards in whose place `second` is put before the `time`-th call of a method."""
+    calls = itertools.count(1)
+
+    async def called(board: ModemBoard, *arguments: object) -> object:
+        if next(calls) == time:
+            board._modem = second._modem
+        return await getattr(ModemBoard, method)(board, *arguments)
+
+    return type("Swapped", (ModemBoard,), {method: called})
+
+
 @pytest.mark.parametrize(
     ("method", "time"), [("_has_time", 2), ("token", 1), ("credentials", 2), ("credentials", 3)]
 )
 async def test_what_another_board_says_amid_a_step_is_no_failure_of_this_one(
     standin: StandIn, tmp_path: Path, method: str, time: int
 ) -> None:
-    tray, calls = Tray(tmp_path), itertools.count(1)
+    tray = Tray(tmp_path)
     [location, other] = tray.locations(2)
     async with station_of(standin, tmp_path) as station, tray.open(other) as second:
-
-        async def swapped_before(board: ModemBoard, *arguments: object) -> object:
-            if next(calls) == time:
-                board._modem = second._modem
-            return await getattr(ModemBoard, method)(board, *arguments)
-
-        swapped = type("Swapped", (ModemBoard,), {method: swapped_before})
+        swapped = swapped_before(second, method, time)
 
         @asynccontextmanager
         async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
@@ -173,6 +179,30 @@ async def test_what_another_board_says_amid_a_step_is_no_failure_of_this_one(
         outcome = await run_board(location, station, opened, lambda *_: None)
     assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
     assert outcome.reason.endswith("at a step that failed")
+
+
+@pytest.mark.parametrize(
+    ("time", "when"), [(1, "the reading of what it holds"), (2, "the listing of its key")]
+)
+async def test_what_another_board_holds_is_not_taken_for_what_this_one_holds(
+    standin: StandIn, tmp_path: Path, time: int, when: str
+) -> None:
+    tray = Tray(tmp_path)
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path) as station:
+        assert (await run_board(other, station, tray.open, lambda *_: None)).ok
+        async with tray.open(other) as second:
+            swapped = swapped_before(second, "credentials", time)
+
+            @asynccontextmanager
+            async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+                async with tray.open(location) as board:
+                    yield swapped(board._modem)
+
+            outcome = await run_board(location, station, opened, lambda *_: None)
+        assert outcome.outcome == "swapped"
+        assert outcome.reason.endswith(f"at {when}")
+        assert (await run_board(location, station, tray.open, lambda *_: None)).ok
 
 
 async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
