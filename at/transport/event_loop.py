@@ -72,9 +72,11 @@ class SerialTransport(NamedPort):
         if handle is None or protocol is None:
             return
         release_handle(handle)
-        if not protocol.closed.is_set():
-            await wait_until_sent(handle, lambda: not self._port.is_empty(), _CLOSE_S)
-        self._port.abort()
+        try:
+            if not protocol.closed.is_set():
+                await wait_until_sent(handle, lambda: not self._port.is_empty(), _CLOSE_S)
+        finally:
+            self._port.abort()  # of a close that is cancelled as well: no later one has the port
         await protocol.closed.wait()
 
 

@@ -1,6 +1,7 @@
 """A modem behind a TCP port: ser2net, the virtual modem, a terminal server."""
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -51,10 +52,11 @@ class TcpTransport:
         (transport, connection), self._connection = self._connection, None
         transport.close()
         try:
-            async with asyncio.timeout(_CLOSE_S):
-                await connection.closed.wait()
-        except TimeoutError:
-            transport.abort()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await connection.closed.wait()
+        finally:
+            transport.abort()  # of a close that is cancelled as well: no later one has it
 
     def _open(self) -> tuple[asyncio.Transport, Connection]:
         if self._connection is None or self._connection[1].closed.is_set():

@@ -68,7 +68,15 @@ class ThreadedSerialTransport(NamedPort):
         handle, self._handle = self._handle, None
         if handle is None:
             return
-        await wait_until_sent(handle, lambda: not self._empty.is_set(), _CLOSE_S)
+        try:
+            await wait_until_sent(handle, lambda: not self._empty.is_set(), _CLOSE_S)
+        finally:
+            # Of a close that is cancelled as well: no later one has the port.
+            await asyncio.shield(self._loop.run_in_executor(None, self._end, handle))
+            self._report_loss(None)
+
+    def _end(self, handle: PortHandle) -> None:
+        """Stop the threads and close; called in another thread."""
         with self._work:
             self._closing = True
             self._work.notify()
@@ -76,11 +84,10 @@ class ThreadedSerialTransport(NamedPort):
             handle.cancel_read()
             handle.cancel_write()
         for thread in self._threads:
-            await self._loop.run_in_executor(None, thread.join, _CLOSE_S)
+            thread.join(_CLOSE_S)
         release_handle(handle)
         drop_unsent(handle)
         handle.close()
-        self._report_loss(None)
 
     def _read(self, handle: PortHandle) -> None:
         try:

@@ -92,6 +92,23 @@ async def test_closing_is_bounded_though_the_far_end_does_not_read(
 
 
 @BOTH
+async def test_a_close_that_is_cancelled_leaves_no_port_open(kind: type[SerialTransport]) -> None:
+    with PtyFarEnd() as far:
+        asyncio.get_running_loop().remove_reader(far.master)  # so the close waits for it to read
+        transport = kind(far.path)
+        await transport.open(ByteReceiver())
+        transport.write(b"x" * 200_000)
+        closing = asyncio.create_task(transport.close())
+        await asyncio.sleep(0)
+        assert closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        again = kind(far.path)  # as of the next kit there, in the same process
+        await again.open(ByteReceiver())
+        await again.close()
+
+
+@BOTH
 async def test_what_the_port_takes_in_pieces_arrives_whole_and_once(
     kind: type[SerialTransport],
 ) -> None:

@@ -112,7 +112,7 @@ async def test_a_name_that_is_not_reached_says_what_each_address_did(
     assert refused.value.hint == "is the far end running?"
 
 
-@pytest.mark.parametrize("ends", ["closed here", "broken off there"])
+@pytest.mark.parametrize("ends", ["closed here", "closed here, cancelled", "broken off there"])
 async def test_what_the_far_end_never_reads_keeps_nobody_waiting(
     ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,8 +130,12 @@ async def test_what_the_far_end_never_reads_keeps_nobody_waiting(
     connected = await far.get()
     transport.write(b"x" * 20_000_000)
     async with asyncio.timeout(20):
-        if ends == "closed here":
-            await transport.close()
+        if ends.startswith("closed here"):
+            closing = asyncio.create_task(transport.close())
+            if ends.endswith("cancelled"):
+                await asyncio.sleep(0)
+                closing.cancel()
+            await asyncio.wait([closing])
             await received.until(lost=True)
             assert received.lost == [None]
         else:
