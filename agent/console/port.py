@@ -40,6 +40,13 @@ class ByteQueue:
             data += more
         return data
 
+    def take(self) -> bytes:
+        """Return all bytes at hand, once no more come."""
+        data = b""
+        while not self.queue.empty():
+            data += self.queue.get_nowait() or b""
+        return data
+
 
 def console_transport(port: str, baud: int, listing: Listing = system_ports) -> Transport:
     """Return the transport of a console. Raises PortNotFound."""

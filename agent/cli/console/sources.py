@@ -129,6 +129,8 @@ class PortSource:
                     self._window.announce_dump(self._reader.dump_bytes)
         finally:
             await transport.close()
+            # Of what came last nothing is handled yet where this is cancelled.
+            await self._handle(self._reader.receive(receiver.take()))
         # What comes after a break is not the rest of this line, nor of this dump.
         await self.finish()
         return receiver.reason is None or port.startswith(("replay:", "virtual:"))

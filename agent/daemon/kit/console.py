@@ -247,8 +247,12 @@ class KitConsole:
                 await self.handle(items, is_own=True)
         finally:
             self.write = None
-            await transport.close()
-            await self.handle(reader.finish())
+            try:
+                await transport.close()
+            finally:
+                # What was received before the end is stored, too: the kit does not print it again.
+                rest = reader.receive(receiver.take())
+                await self.handle([*rest, *reader.finish()], is_own=True)
         raise LinkLost(f"{port} went away")
 
     async def receive_from_installer(self, data: bytes) -> None:

@@ -13,7 +13,10 @@ from agent.cli.console.sources import PortSource, TypedLines
 from agent.cli.console.window import ConsoleWindow
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleItem
+from agent.console.log_line import LogLine
+from agent.wiring.forwarding import StoreThenShow
 from at.protocol.errors import PortError
+from tests.support.modem.byte_arrivals import LAST, until_the_last
 
 
 async def test_each_line_is_sent_once_over_however_many_connections() -> None:
@@ -78,3 +81,43 @@ async def test_a_console_behind_tcp_that_hangs_up_is_waited_for(
         window.close()
     assert came_back.is_set()
     assert f"{port} went away; waiting for it to come back" in capfd.readouterr().err
+
+
+async def test_what_was_received_before_the_end_is_handled_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    come = until_the_last(monkeypatch, "agent.console.port")
+    handled: list[ConsoleItem] = []
+    stores, is_stored = asyncio.Event(), asyncio.Event()
+
+    async def store(items: Sequence[ConsoleItem]) -> None:
+        stores.set()
+        await is_stored.wait()
+        handled.extend(items)
+
+    def show(_: Sequence[ConsoleItem]) -> None:
+        pass
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"one\r\n")
+        await stores.wait()
+        writer.write(b"two\r\n" + LAST)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        window, way = ConsoleWindow(False, None, ""), StoreThenShow([store])
+        source = PortSource(
+            KitSettings(console_port=port),
+            window,
+            lambda items: way.handle(items, show),
+            TypedLines([]),
+        )
+        reading = asyncio.create_task(source.run())
+        await come.wait()
+        reading.cancel()
+        is_stored.set()
+        await asyncio.wait([reading])
+        window.close()
+    lines = [item.line for item in handled if isinstance(item, LogLine)]
+    assert lines == ["one", "two", "the last of it"]

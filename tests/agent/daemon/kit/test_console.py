@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ from at.protocol.line.framing import Log
 from at.protocol.line.items import Unknown
 from at.virtual.console import export_lines
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.modem.byte_arrivals import LAST, until_the_last
+from tests.support.modem.pty_far_end import PtyFarEnd
 from tests.support.outbox.outboxes import OutboxOnFullDisk, totals
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
@@ -322,6 +325,28 @@ async def test_what_is_being_stored_when_the_link_is_lost_is_shown_once_it_is_on
             kinds = [json.loads(line)["is"] for line in (await read_all(watcher))[0]]
             assert kinds == ["ChunkLine", "LogLine"]
             assert (watcher.counts().chunks, concern.status.chunks) == (1, 1)
+
+
+@pytest.mark.contract("O3.4")
+@pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
+async def test_what_a_port_of_its_own_has_received_is_on_disk_whenever_the_port_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    come = until_the_last(monkeypatch, "agent.daemon.kit.console")
+    first, *others = (line.encode() + b"\r\n" for line in export_lines(MESSAGE))
+    with SlowOutbox(tmp_path / "outbox") as slow, PtyFarEnd() as kit:
+        concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
+        console = KitConsole(concern, slow, names(), lambda: None)
+        settings = KitSettings(port="tcp://127.0.0.1:1", console_port=kit.path)
+        running = asyncio.create_task(console.run(settings))
+        kit.say(first)
+        await slow.asked.wait()  # for its disk
+        kit.say(b"".join(others) + LAST)
+        await come.wait()
+        running.cancel()
+        slow.go.set()
+        await asyncio.wait([running])
+        assert totals(slow).waiting == 1 + len(others)
 
 
 async def test_a_restart_is_shown_once_the_event_of_it_is_on_disk(tmp_path: Path):
