@@ -128,8 +128,7 @@ class Forwarder:
                 new += dump_items(item, self.names.identity(), self.names.sender, now)
         if new:
             self._pending += new
-            # A cancelled caller must not leave this half done, or the items are stored twice.
-            await asyncio.shield(self.flush())
+            await self.flush()
 
     async def run(self) -> None:
         """Retry what waits in memory every RETRY_S seconds, until cancelled."""
@@ -140,6 +139,10 @@ class Forwarder:
 
     async def flush(self) -> None:
         """Move the items that wait in memory into the outbox; a failure goes to `on_failure`."""
+        # A cancelled caller must not leave this half done, or the items are stored twice.
+        await asyncio.shield(self._flush())
+
+    async def _flush(self) -> None:
         async with self._flushing:
             try:
                 await self._store_pending()

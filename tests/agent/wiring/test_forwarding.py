@@ -21,7 +21,7 @@ from agent.tasks import cancel_and_wait
 from agent.wiring.forwarding import RETRY_S, Forwarder, trace_reason
 from at.virtual.console import export_lines
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
-from tests.support.outbox.outboxes import OutboxOnFullDisk, bodies
+from tests.support.outbox.outboxes import OutboxOnFullDisk, bodies, totals
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 
@@ -129,6 +129,30 @@ async def test_what_no_disk_took_is_tried_again_until_it_is_stored(outbox: Outbo
     (item,) = outbox.transact(lambda store: store.list_items())
     assert (item.kind, forwarder.waiting, forwarder.lost) == (ItemKind.CHUNK, 0, 0)
     assert not forwarder.is_stuck
+
+
+@pytest.mark.contract("O3.4")
+@pytest.mark.parametrize("turns", [1, 2, 3])
+async def test_what_is_tried_again_is_stored_once_though_that_is_cancelled(
+    outbox: OutboxOnFullDisk, turns: int
+):
+    async def wait(_seconds: float) -> None:
+        outbox.full = False
+
+    first, *others = (
+        item for line in export_lines(MESSAGE) for item in LineClassifier().classify(line.encode())
+    )
+    forwarder = Forwarder(outbox, names(), on_failure=lambda _: None, wait=wait)
+    await forwarder.forward([first], datetime.now(UTC))
+    outbox.full = True
+    await forwarder.forward(others, datetime.now(UTC))
+    trying = asyncio.create_task(forwarder.run())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await cancel_and_wait(trying)
+    outbox.full = False
+    await forwarder.flush()
+    assert (totals(outbox).waiting, forwarder.waiting) == (1 + len(others), 0)
 
 
 @pytest.mark.contract("O3.4")
