@@ -79,7 +79,8 @@ class KitEvents:
         self._max_age_s = profile().outbox.max_age_s
         self._is_on = settings.own and Scheme.PROJECT_KEY in keyring
         if not self._is_on:
-            self._pending.clear()
+            async with self._storing:  # else the one that is being stored is gone at its end
+                self._pending.clear()
             if settings.own:
                 self.concern.set_off(
                     "no project key is set",
@@ -116,6 +117,10 @@ class KitEvents:
 
     async def _store(self) -> None:
         """Put what waits into the outbox. Raises AgentError; the rest then stays pending."""
+        # A cancelled caller must not leave an event stored that is still pending, and not counted.
+        await asyncio.shield(self._store_pending())
+
+    async def _store_pending(self) -> None:
         self._added.clear()
         async with self._storing:
             while self._pending:

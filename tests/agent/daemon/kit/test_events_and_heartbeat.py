@@ -247,6 +247,25 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
     assert await bench.kept() == []
 
 
+async def test_events_are_turned_off_while_one_is_being_stored(bench: Bench):
+    for _ in range(2):
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
+    storing = asyncio.create_task(bench.events.store())  # as at a restart of the kit
+    await asyncio.sleep(0)
+    await bench.supervised(EventSettings(own=False))
+    await storing
+
+
+async def test_what_is_stored_as_a_reload_comes_is_counted(bench: Bench):
+    running = bench.supervised()
+    await bench.until_phase(Phase.WELL)
+    bench.link.publish(AgentEventKind.LINK_LOST, "away")
+    await asyncio.sleep(0)
+    await ended(running)
+    await bench.events.store()
+    assert bench.events.concern.status.link_lost_count == len(await bench.kept()) == 1
+
+
 async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Bench):
     running = bench.supervised()
     for _ in range(2):
