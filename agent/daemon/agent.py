@@ -80,6 +80,10 @@ class Agent:
         self._metrics = MetricsServer(self._statuses)
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
+        self._reloader: asyncio.Task[None] | None = None
+        """Whose reload is under way."""
+        self._leaving: list[asyncio.Task[None]] = []
+        """What ends the kits that the last reload took out."""
         self._client: HttpClient
         self._loop: asyncio.AbstractEventLoop
         self._services = ServiceWatch()
@@ -192,6 +196,7 @@ class Agent:
         everything that can fail comes before the first change.
         """
         async with self._reloading:
+            self._reloader = asyncio.current_task()
             watchdog.notify(watchdog.reloading())
             try:
                 try:
@@ -208,6 +213,8 @@ class Agent:
                         f"`cellagent run --profile {shlex.quote(configuration.name)}`",
                     )
                 require_trusted_folder(configuration.state_dir / "kits")  # each kit's store does
+                if self._stopping.is_set():
+                    return  # a mistake in the profile was told; nothing is begun any more
                 client = connect(configuration, unattended=True)
                 try:
                     listen = configuration.profile.metrics.listen
@@ -223,6 +230,7 @@ class Agent:
                 await self._apply(configuration, kits, client)
                 self._housekeeping.log(logging.INFO, "the profile was read again")
             finally:
+                self._reloader = None
                 watchdog.notify("READY=1")
 
     async def _apply(
@@ -233,7 +241,9 @@ class Agent:
         self.configuration, self._client = configuration, client
         # All of them first: a port may go from one kit to another.
         removed = [name for name, kit in self.kits.items() if kits.get(name) != kit.settings]
-        await asyncio.gather(*(self._remove_kit(name) for name in removed))
+        self._leaving = [asyncio.ensure_future(self._remove_kit(name)) for name in removed]
+        # An agent that is stopped meanwhile waits for them, too: their modems are being put back.
+        await asyncio.gather(*map(asyncio.shield, self._leaving))
         for name, kit in kits.items():
             profile = msgspec.structs.replace(configuration.profile, kit=kit)
             if name in self.kits:
@@ -265,7 +275,10 @@ class Agent:
         return None
 
     async def _stop_parts(self) -> None:
-        ends = [self.delivery.stop(), *(kit.stop() for kit in self.kits.values())]
+        ends = [self.delivery.stop(), *(kit.stop() for kit in self.kits.values()), *self._leaving]
+        if self._reloader is not None:  # it would add kits, and deliver
+            self._reloader.cancel()
+            ends.append(self._reloader)
         try:
             async with asyncio.timeout(STOP_S):
                 await asyncio.gather(*ends, self._client.close(), return_exceptions=True)

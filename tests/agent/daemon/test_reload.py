@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -16,9 +17,13 @@ from typing import Any
 
 import pytest
 
+from agent.config import load
+from agent.daemon.agent import Agent
 from agent.daemon.control.client import AgentRefused, send_request
 from agent.daemon.control.protocol import Answer, ReloadRequest
+from agent.daemon.snapshot import Phase
 from agent.files import paths
+from at.driver.modem import open_modem
 from tests.support.commands.running_agent import (
     RunningAgent,
     agent_on,
@@ -144,6 +149,32 @@ async def test_two_kits_change_their_ports_and_neither_is_in_the_other_s_way(tmp
         await agent.until_status(lambda status: ids_of(status) == before[::-1])
         await agent.stop()
     assert [line for line in agent.log if "in use" in line] == []
+
+
+@pytest.mark.parametrize("turns", [1, 20])
+async def test_an_agent_that_is_stopped_in_a_reload_leaves_its_kits_as_at_any_other_time(
+    tmp_path: Path, cloud, turns: int
+):
+    kit = kit_keys(tmp_path)
+    environ = {**os.environ, **write_profile(tmp_path, cloud, {"kit": kit})}
+    ready = asyncio.Event()
+    async with kit_to_crash(tmp_path):
+        before = asyncio.all_tasks()
+        agent = Agent(lambda: load(environ=environ))
+        running = asyncio.create_task(agent.run(ready.set))
+        await ready.wait()
+        while agent.kits["kit"].link.concern.phase is not Phase.WELL:
+            await agent.registry.changed()
+        write_profile(tmp_path, cloud, {"kit": {**kit, "settle_s": 7}})  # it is taken out, and in
+        reloading = asyncio.create_task(agent.reload())  # as SIGHUP does
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        agent.stop()
+        await running
+        assert reloading.done()
+        assert asyncio.all_tasks() == before
+        async with open_modem(kit["port"]) as modem:
+            assert modem._cmee_before == 0, "it was put back"
 
 
 async def test_a_profile_that_names_no_kit_any_more_is_refused_with_a_way_out(
