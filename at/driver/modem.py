@@ -84,7 +84,7 @@ class Modem:
             if self._cmee_before == 0:
                 await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
         except BaseException:
-            await self._link.close()
+            await self.close()  # it may have taken what was sent
             raise
 
     async def close(self) -> None:

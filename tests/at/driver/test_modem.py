@@ -23,6 +23,7 @@ from at.protocol.line.items import Restart, Unknown
 from at.protocol.notices import Notice
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.transcript import parse_transcript
+from at.virtual.transport import VirtualTransport
 from tests.support.harness import virtual_time
 from tests.support.modem.byte_receiver import ByteReceiver
 from tests.support.modem.line_modem import LineModem, echoing, run_session
@@ -31,6 +32,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from at.transport.base import Receiver
+
+
+async def test_an_opening_that_is_cancelled_anywhere_leaves_cmee_as_it_was() -> None:
+    transport = VirtualTransport(instant=True)
+    is_over, turns, changed = False, 0, False
+    while not is_over:
+        modem = Modem(transport)
+        opening = asyncio.create_task(modem.open())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        turns += 1
+        is_over = opening.done()
+        changed |= transport.modem.kit.session.cmee == 1
+        opening.cancel()
+        await asyncio.wait([opening])
+        if is_over:
+            await modem.close()
+        assert transport.modem.kit.session.cmee == 0
+    assert changed
 
 
 def test_cmee_is_raised_for_the_session_and_put_back() -> None:
