@@ -114,10 +114,10 @@ class Agent:
             control_socket = control_socket_of(configuration.state_dir, configuration.name)
             control = ControlServer(self, control_socket)
             await control.start()
-            self._metrics.serve(configuration.profile.metrics.listen)
-            stack.callback(self._metrics.serve, "")
             # Stopped before the kits: a leased modem is given back, and left as it was found.
             stack.push_async_callback(control.stop)
+            self._metrics.serve(configuration.profile.metrics.listen)
+            stack.callback(self._metrics.serve, "")
             await self._start_parts()
             detector = watchdog.StallDetector(self._on_stall)
             detector.start()

@@ -21,7 +21,9 @@ from agent.config import load
 from agent.daemon.agent import Agent
 from agent.daemon.control.client import AgentRefused, send_request
 from agent.daemon.control.protocol import Answer, ReloadRequest
+from agent.daemon.control.socket import control_sockets
 from agent.daemon.snapshot import Phase
+from agent.errors import UsageError
 from agent.files import paths
 from at.driver.modem import open_modem
 from tests.support.commands.running_agent import (
@@ -116,6 +118,16 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
         assert await agent.stop() == 0
+
+
+async def test_a_start_whose_metrics_cannot_be_served_leaves_no_socket(tmp_path: Path, cloud):
+    pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
+    with taken_port() as taken:
+        where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)}, metrics_at(taken))
+        agent = Agent(lambda: load(environ={**os.environ, **where}))
+        with pytest.raises(UsageError, match=str(taken)):
+            await agent.run(lambda: None)
+    assert not any(control_sockets(agent.configuration.state_dir))
 
 
 async def test_a_page_stays_where_it_is_when_the_metrics_cannot_be_served(
