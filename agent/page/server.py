@@ -184,10 +184,15 @@ async def serving(
             yield ServedPage(f"{scheme}://{hosts[0]}", links, page.end, subject.control)
         finally:
             page.end()
-            await views.close()
             server.should_exit = True
-            await asyncio.wait(works[1:], timeout=2 * _STOP_S)
-            await cancel_and_wait(*works)
+            try:
+                await views.close()
+                await asyncio.wait(works[1:], timeout=2 * _STOP_S)
+            finally:
+                # Also where this is cancelled: its socket is closed, and the number another file's.
+                for each in getattr(server, "servers", ()):
+                    each.close()
+                await cancel_and_wait(*works)
 
 
 class _Page:

@@ -422,3 +422,26 @@ def test_a_week_of_changes_leaves_no_more_than_the_newest() -> None:
         seen.difference(View("h", {"a": view("a").parts["a"] + str(at)}, {}), minute * 60.0)
     assert len(seen.__dict__) == 2
     assert set(seen._view.parts) == {"a"}
+
+
+@pytest.mark.parametrize("turns", [1, 10])
+async def test_a_page_whose_end_is_cancelled_serves_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, turns: int
+) -> None:
+    before = asyncio.all_tasks()
+    ends = asyncio.Event()
+
+    async def serve() -> None:
+        async with page_of(tmp_path) as page:
+            async with httpx.AsyncClient() as browser:
+                await browser.get(page.url)  # so it has begun
+            ends.set()
+
+    served = asyncio.create_task(serve())
+    await ends.wait()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    served.cancel()
+    await asyncio.wait([served])
+    assert asyncio.all_tasks() == before
+    assert caplog.messages == []
