@@ -66,11 +66,13 @@ def collect(outbox: Outbox) -> int:
     inbox = outbox.folder / FOLDER
     count = 0
     require_trusted_folder(inbox)
-    try:
-        for path in sorted(inbox.glob(f"*{_SUFFIX}")):
-            count += _take_over(path, outbox)
-    except OSError as exc:
-        raise AgentError(f"{inbox}: {exc.strerror}") from exc
+    # A delivery that was cancelled in it, by a reload, leaves it to its thread.
+    with outbox.taking_over:
+        try:
+            for path in sorted(inbox.glob(f"*{_SUFFIX}")):
+                count += _take_over(path, outbox)
+        except OSError as exc:
+            raise AgentError(f"{inbox}: {exc.strerror}") from exc
     return count
 
 

@@ -110,6 +110,8 @@ class Outbox:
         self._boot = boot or boot_name()
         self._held, self._store = self._open(lambda: Store(folder, limits))
         self.damage = self._store.index.damage
+        self.taking_over = threading.Lock()
+        """Held by the thread that adds what other processes handed off."""
         self._using = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "outbox")
         self._pending: deque[StoreCall[object]] = deque()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +47,15 @@ def test_what_another_process_left_keeps_its_time_its_key_and_its_order(tmp_path
         hand_off(box.folder, [replace(keyed, starts=1)], limits, 9.0)  # of the kit, after a crash
         collect(box)
         assert len(bodies(box, ItemKind.EVENT)) == 8
+
+
+def test_what_two_threads_take_over_at_the_same_time_comes_once(tmp_path: Path):
+    limits = OutboxSettings(min_free_bytes=0)
+    with outbox(tmp_path) as box, ThreadPoolExecutor(2) as threads:
+        for number in range(50):
+            hand_off(box.folder, [event(number)], limits, 1.0)
+        assert sum(threads.map(collect, [box, box])) == 50
+        assert (totals(box).waiting, totals(box).counts) == (50, {})
 
 
 @pytest.mark.parametrize(
