@@ -73,6 +73,7 @@ class KitConnection:
         self.identity.on_other = self._forget
         self.link.on_mode_asked = self._on_mode_asked
         self.link.on_given_back = self._on_given_back
+        self.link.on_closed = self._store_rest
         self.console.on_open = self._on_console_open
         self.console.on_restart = self.restarted
         self.show_id()
@@ -101,6 +102,12 @@ class KitConnection:
                 self._show_no_reading()
                 with self.link.concern.changing() as status:
                     status.findings = None
+
+    async def _store_rest(self, modem: Modem) -> None:
+        """Store what the kit printed while its modem was put back: it does not print it again."""
+        if self._settings.console_port != "none":
+            with modem.lines() as lines:
+                await self.console.read_rest(lines)
 
     async def _contact_and_check(self, modem: Modem) -> None:
         """Make the first contact, then check the kit at a change of registration and at times."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -100,6 +100,10 @@ TRANSITIONS = Transitions(
 """The modem of a kit is the agent's or lent from the first contact until the link is left."""
 
 
+async def _leave(_modem: Modem) -> None:
+    """Leave a modem that was closed."""
+
+
 @dataclass
 class KitLink:
     """The ports of one kit, and the modem on its AT port.
@@ -125,6 +129,8 @@ class KitLink:
         """Called with what passes on the AT port, line by line, without secrets."""
         self.on_registration: Callable[[str], None] = lambda _words: None
         """Called when the registration has changed."""
+        self.on_closed: Callable[[Modem], Awaitable[None]] = _leave
+        """Called with each modem that was closed: what came last is in its lines."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
         self.at_port = HeldPort(self.concern, self.settings.port)
@@ -177,7 +183,10 @@ class KitLink:
             self._up.clear()
             self.modem = None
             self._was_up_s, self._up_since = self.up_s(), None
-            await modem.close()
+            try:
+                await modem.close()
+            finally:
+                await self.on_closed(modem)
 
     def ready(self, modem: Modem) -> None:
         """Make the modem available; called by `serve` after its first contact."""

@@ -12,7 +12,7 @@ import pytest
 
 from agent.auth.credential import Keyring
 from agent.cloud.fota_jobs import FetchCurrentJob
-from agent.config.profile import KitSettings, Profile
+from agent.config.profile import KitSettings, OutboxSettings, Profile
 from agent.console.fault_lines import FaultText
 from agent.daemon.kit import link, updates
 from agent.daemon.kit.kit import KitAgent
@@ -20,21 +20,29 @@ from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.http import HttpClient
+from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait
 from at.tokens.jwt import Jwt
+from at.virtual.console import export_lines
 from tests.support.cloud.credential_calls import Modem as TokenMaker
 from tests.support.cloud.credential_calls import claims_of
 from tests.support.harness import virtual_time
 from tests.support.modem.line_modem import LineModem
+from tests.support.outbox.outboxes import totals
 from tests.support.page.statuses import NOW
+
+NO_OUTBOX = SimpleNamespace(submit=lambda _work: None)
 
 
 def kit_of(
-    modem: LineModem, folder: Path, monkeypatch: pytest.MonkeyPatch, registry: StatusRegistry
+    modem: LineModem,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    registry: StatusRegistry,
+    outbox: Any = NO_OUTBOX,
 ) -> KitAgent:
     monkeypatch.setattr(link, "transport_of", lambda *_, **__: modem.transport)
     nowhere: Any = None
-    outbox: Any = SimpleNamespace(submit=lambda _work: None)
     return KitAgent(
         "kit",
         Profile(kit=KitSettings(port="/dev/ttyACM0")),
@@ -64,6 +72,28 @@ def test_a_kit_that_sends_a_notice_with_each_answer_is_not_checked_without_end(
     modem = LineModem(body, lambda _command: 0.001)
     serve(kit_of(modem, tmp_path, monkeypatch, StatusRegistry()), 60.0)
     assert 10 < modem.received.count("AT+CEREG?") < 70
+
+
+@pytest.mark.contract("O3.4")
+async def test_what_a_kit_prints_while_its_modem_is_put_back_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    printed = export_lines(b"\x02 a message that is longer than one chunk " * 8)
+
+    def body(command: str) -> str | None:
+        if command == "AT+CMEE=0":
+            modem.transport.deliver("".join(f"{line}\r\n" for line in printed).encode())
+        return modem.reads.get(command, "")
+
+    modem = LineModem(body)
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
+        kit = kit_of(modem, tmp_path, monkeypatch, registry := StatusRegistry(), outbox)
+        running = asyncio.create_task(kit.link.run())
+        while kit.link.modem is None:
+            await registry.changed()
+        await cancel_and_wait(running)
+        assert "AT+CMEE=0" in modem.received
+        assert totals(outbox).waiting == len(printed)
 
 
 def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_one_was_not_its(
