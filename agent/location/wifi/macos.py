@@ -17,7 +17,8 @@ class CoreWlan:
     async def scan(self, deadline_s: float) -> WifiScan:
         """Scan, in about 7 s. Since macOS 14 the addresses need the location permission."""
         try:
-            networks = await asyncio.wait_for(asyncio.to_thread(_networks), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                networks = await asyncio.to_thread(_networks)
         except TimeoutError as error:
             raise WifiUnavailable(f"CoreWLAN gave no scan within {deadline_s:g} s") from error
         return WifiScan("macos", access_points_of(networks))

@@ -59,7 +59,8 @@ class WindowsWlan:
     async def scan(self, deadline_s: float) -> WifiScan:
         """List the system's access points; since Windows 11 24H2 with the location permission."""
         try:
-            points = await asyncio.wait_for(asyncio.to_thread(_list_access_points), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                points = await asyncio.to_thread(_list_access_points)
         except TimeoutError as error:
             raise WifiUnavailable(f"Windows gave no list within {deadline_s:g} s") from error
         return WifiScan("windows", tuple(points))
