@@ -44,10 +44,8 @@ async def command(
     import asyncio
 
     from agent.cli.framework.signals import serve_until_stopped
-    from agent.files.private_files import replacing
     from agent.files.temporary_folder import temporary_folder
     from at.transcripts.recorder import RecordingTransport
-    from at.transcripts.refresh import refreshed_file
     from at.transcripts.relay import Relay
 
     if pty is not None or tcp is not None:
@@ -88,14 +86,22 @@ async def command(
             if code or lost.done():
                 note(f"{file} is left as it was: the session failed")
             else:
-                text = refreshed_file(Path(file), target)
-                with replacing(Path(file), private=True) as whole:
-                    whole.write(text.encode("utf-8", "surrogateescape"))
+                _replace(Path(file), target)
     if not update or not (code or lost.done()):
         note(f"the session is in {file}")
     if lost.done():
         raise LinkLost(f"{kit.port}: the link was lost") from lost.result()
     return code
+
+
+def _replace(file: Path, session: Path) -> None:
+    """Put a session in the place of an older transcript, with what a person wrote into that one."""
+    from agent.files.private_files import replacing
+    from at.transcripts.refresh import refreshed_file
+
+    text = refreshed_file(file, session)
+    with replacing(file, private=True) as whole:
+        whole.write(text.encode("utf-8", "surrogateescape"))
 
 
 async def _ask_identity(session: Session) -> dict[str, str]:
