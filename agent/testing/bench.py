@@ -13,6 +13,7 @@ from agent.testing.choice import KitChoice, KitEntry, KitWish, NotRecorded, Reco
 from agent.testing.failure import lines_up_to
 from agent.testing.paths import TRANSCRIPT, clear
 from agent.testing.sources import KitSource, ReplaySource, console_file
+from at.protocol.errors import TranscriptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +179,13 @@ class TestBench:
         with self._stack:
             self.end()
             if passed and self._recorded is not None:
-                self._recorded.keep(self.file)
+                try:
+                    self._recorded.keep(self.file)
+                except OSError as error:
+                    place = error.filename or self.file
+                    raise TranscriptError(
+                        f"the recording cannot be kept: {place}: {error.strerror}"
+                    ) from error
 
     def attach_session(self, *, failed: bool) -> None:
         """End the transcript among the test's files; of a recording, keep one that failed there."""

@@ -389,6 +389,7 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     frames = without_our_frames(error.__traceback__)
     shown: BaseException = error
     if isinstance(error, TranscriptError):
+        error.hint = error.hint or disk_hint(error.__cause__)
         item.stash[_LEFT] = True
         shown = TranscriptError(described(error, _way_out(item)))
         shown.__suppress_context__ = True

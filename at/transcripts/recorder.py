@@ -8,6 +8,7 @@ only its length is recorded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -309,6 +310,8 @@ class RecordingTransport(TappedTransport):
         recorder = Recorder(redactor, terminator=self._terminator)
         super().__init__(inner, recorder, self._put_steps)
         self._file = -1
+        self.error: TranscriptError | None = None
+        """Why the recording is not whole: `write` raised it, or the link ended by it."""
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
@@ -334,19 +337,30 @@ class RecordingTransport(TappedTransport):
                 f"{self._path} exists already", hint="a recording overwrites nothing: name another"
             ) from error
         except OSError as error:
-            raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
+            raise self._unwritable(error) from error
 
     def finish(self) -> None:
-        """End the recording; bytes pass as before."""
+        """End the recording; bytes pass as before. Raises TranscriptError if it is not whole."""
         self._end(None)
+        if self.error is not None:
+            raise self.error
+
+    def data_received(self, data: bytes) -> None:
+        """Record and deliver bytes; on a full disk the link ends, so that nobody waits for them."""
+        try:
+            super().data_received(data)
+        except TranscriptError as error:
+            self.connection_lost(error)
 
     def _note(self, direction: Direction, data: bytes) -> None:
-        if self._file >= 0:
+        if self._file >= 0 and self.error is None:
             super()._note(direction, data)
 
     def _end(self, at_s: float | None) -> None:
         if self._file >= 0:
-            super()._end(at_s)
+            if self.error is None:
+                with contextlib.suppress(TranscriptError):  # `error` says so
+                    super()._end(at_s)
             os.close(self._file)
             self._file = -1
 
@@ -356,5 +370,12 @@ class RecordingTransport(TappedTransport):
 
     def _put(self, text: str) -> None:
         data = text.encode("ascii", "backslashreplace")
-        while data:
-            data = data[os.write(self._file, data) :]
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            self.error = self._unwritable(error)
+            raise self.error from error
+
+    def _unwritable(self, error: OSError) -> TranscriptError:
+        return TranscriptError(f"cannot write {self._path}: {error.strerror}")

@@ -87,6 +87,8 @@ async def command(
                 note(f"{file} is left as it was: the session failed")
             else:
                 _replace(Path(file), target)
+    if transport.error is not None:
+        raise transport.error
     if not update or not (code or lost.done()):
         note(f"the session is in {file}")
     if lost.done():

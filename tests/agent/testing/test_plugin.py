@@ -352,6 +352,36 @@ def test_thirty_tests_run_unchanged_on_all_three_and_tell_every_byte_that_matter
     assert not reports, "one tells no file"
 
 
+def test_a_recording_that_cannot_be_kept_is_told_by_its_place(project: UserProject) -> None:
+    project.write("test_it.py", 'def test_it(modem_sync):\n    modem_sync.execute("AT+CGMR")\n')
+    project.write("transcripts", "no folder")
+    told = project.run("--cellagent-kit=record", code=1)
+    place = project.folder / "transcripts" / "test_it"
+    assert f"the recording cannot be kept: {place}: Not a directory" in told
+    assert "agent/testing" not in told
+
+
+def test_a_session_that_a_full_disk_does_not_hold_fails_its_test_with_what_to_do(
+    project: UserProject,
+) -> None:
+    """Whoever swallows it keeps no half of a recording."""
+    lines = (
+        "import contextlib, os, resource, tempfile",
+        "def test_it(kit_port, console):",
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (10, -1))",
+        "    with open(kit_port, 'r+b', buffering=0) as port:",
+        "        port.write(b'AT+CGMR\\r')",
+        "        with contextlib.suppress(AssertionError):",
+        "            console.expect('never', 0.2)",
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))",
+    )
+    project.write("test_it.py", "\n".join(lines))
+    told = project.run("--cellagent-kit=record", code=1, PYTHONDONTWRITEBYTECODE="1")
+    assert "session.transcript: File too large\n" in told
+    assert "try: `ulimit -f unlimited`" in told
+    assert not (project.folder / "transcripts").exists()
+
+
 ONE_ANSWER = """
 def test_missing(modem_sync):
     assert modem_sync.execute("AT+CGMR").ok

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import resource
+import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from at.driver.modem import Modem, open_modem
-from at.protocol.errors import AtError, CommandTimeout, ModemReset, NoAnswer, PortBusy
+from at.protocol.errors import (
+    AtError,
+    CommandTimeout,
+    LinkLost,
+    ModemReset,
+    NoAnswer,
+    PortBusy,
+    TranscriptError,
+)
 from at.transcripts.recorder import RecordingTransport
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.transcript import load_transcript
@@ -128,6 +139,38 @@ async def test_a_recording_overwrites_nothing(tmp_path: Path) -> None:
     with pytest.raises(AtError, match="exists already"):
         await modem.open()
     assert path.read_text() == "precious"
+
+
+@contextlib.contextmanager
+def room_in(path: Path, for_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a file grow by so many bytes, as on a disk that is nearly full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module would be cut, too, and stay so
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + for_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize(
+    ("for_bytes", "raised"),
+    [(5, TranscriptError), (len("@0.000000 > AT+CGMM\n") + 5, LinkLost)],
+    ids=["the command", "the answer"],
+)
+async def test_a_recording_for_which_the_disk_has_no_room_says_so_to_whoever_waits(
+    for_bytes: int, raised: type[AtError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.transcript"
+    recording = RecordingTransport(VirtualTransport(instant=True), path)
+    modem = Modem(recording)
+    await modem.open()
+    text = f"cannot write {path}: File too large"
+    with room_in(path, for_bytes, monkeypatch), pytest.raises(raised, match=re.escape(text)):
+        await modem.execute("AT+CGMM")
+    await modem.close()
+    with pytest.raises(TranscriptError, match=re.escape(text)):
+        recording.finish()
 
 
 async def test_the_recorded_token_has_lost_its_signature(tmp_path: Path) -> None:

@@ -66,6 +66,24 @@ def test_a_recording_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -
     assert not path.exists()
 
 
+def test_a_session_that_has_no_room_any_more_ends_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "kit.transcript"
+    session = (*CELLAGENT, "modem", "at", *["AT+CGMM"] * 50)
+    record = shlex.join(
+        [*CELLAGENT, "modem", "record", str(path), "--port", "virtual:", "--", *session]
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 1; exec env PYTHONDONTWRITEBYTECODE=1 {record}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    told, hint = done.stderr.splitlines()[-2:]
+    assert told == f"cellagent: cannot write {path}: File too large"
+    assert "`ulimit -f unlimited`" in hint
+    assert "Traceback" not in done.stderr
+    assert "the session is in" not in done.stderr
+
+
 def test_where_nothing_temporary_can_be_written_the_folders_are_named(tmp_path: Path) -> None:
     line = shlex.join([*CELLAGENT, "modem", "record", "--port", "virtual:", "--", "true"])
     done = subprocess.run(
