@@ -367,15 +367,20 @@ def _attach(item: pytest.Item, *, failed: bool) -> None:
         return
     from agent.testing.attachments import attach
 
-    if bench is not None:
-        bench.attach_session(failed=failed)
     console = bench.console_text if bench is not None else ""
-    attach(folder, console=console, requests=cloud.seen if cloud is not None else ())
+    try:
+        if bench is not None:
+            bench.attach_session(failed=failed)
+        attach(folder, console=console, requests=cloud.seen if cloud is not None else ())
+    except (OSError, TranscriptError) as error:  # it must not end the run, and so the report
+        text = f"what {item.nodeid} has beside the report is not whole: {error}"
+        item.warn(pytest.PytestWarning(text))
     if folder.exists():
         item.user_properties.append(("cellagent.files", str(folder)))
 
 
 def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    from agent.files.private_files import disk_hint
     from agent.testing.console import NotPrinted
     from agent.testing.failure import described, without_our_frames
 

@@ -100,6 +100,17 @@ def test_of_a_recording_the_report_names_the_file_and_of_one_that_failed_it_has_
     assert "AT+CGMR" in Path(found["cellagent.files"], "session.transcript").read_text()
 
 
+def test_a_report_comes_though_there_is_no_place_for_the_files_beside_it(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", TESTS)
+    project.write("report.files", "no folder")
+    told = project.run("--junitxml=report.xml", "-k", "alone")
+    assert "1 passed" in told
+    assert "what test_it.py::test_cloud_alone has beside the report is not whole: " in told
+    assert "test_cloud_alone" in properties(project.folder / "report.xml")
+
+
 def test_a_core_dump_that_the_kit_printed_in_chunks_is_a_file_too(tmp_path: Path) -> None:
     core = sdk_bytes.coredump()
     lines = [f"MC:{b64encode(each).decode()}:" for each in sdk_bytes.chunks(b"\x01" + core, 80)]
