@@ -167,11 +167,16 @@ def pytest_fixture_setup(
     """Open the modem before a fixture that is a coroutine; note one that may use it at its end."""
     bench, fixture = request.node.stash.get(_BENCH, None), fixturedef.func
     if bench is None:
-        return (yield)
+        made = yield
+        bench = request.node.stash.get(_BENCH, None)
+        if bench is not None and fixturedef.argname not in bench.users:
+            bench.users.add(fixturedef.argname)  # it has asked for one of ours by its name
+            bench.ends_late = True
+        return made
     is_generator = inspect.isgeneratorfunction(fixture) or inspect.isasyncgenfunction(fixture)
     if bench.users.intersection(fixturedef.argnames):
         bench.users.add(fixturedef.argname)
-        bench.ends_late |= is_generator
+        bench.ends_late |= is_generator or "request" in fixturedef.argnames  # for a finalizer
     is_coroutine = inspect.iscoroutinefunction(fixture) or inspect.isasyncgenfunction(fixture)
     modem = request.node.stash.get(_MODEM, None)
     if modem is None or not is_coroutine:

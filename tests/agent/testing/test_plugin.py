@@ -62,6 +62,37 @@ def test_what_fixtures_of_the_user_say_is_recorded_before_the_test_and_behind_it
     assert "sent      `AT+CFUN=0` CR" in told
 
 
+AT_THE_END = """
+import pytest
+
+@pytest.fixture
+def turned_off(modem_sync, request):
+    request.addfinalizer(lambda: modem_sync.execute("AT+CFUN=0"))
+
+@pytest.fixture
+def asked_for_by_name(request):
+    modem = request.getfixturevalue("modem_sync")
+    yield modem
+    modem.execute("AT+CFUN=0")
+
+def test_finalizer(turned_off, modem_sync):
+    modem_sync.execute("AT+CGMR")
+
+def test_by_name(asked_for_by_name):
+    asked_for_by_name.execute("AT+CGMR")
+"""
+
+
+def test_what_a_finalizer_says_and_a_fixture_that_asks_by_name_is_recorded_too(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", AT_THE_END)
+    for kit in ("record", "replay"):
+        assert "2 passed" in project.run(f"--cellagent-kit={kit}")
+    for file in (project.folder / "transcripts" / "test_it").iterdir():
+        assert re.findall("> (.*)", file.read_text())[-2:] == ["AT+CGMR", "AT+CFUN=0"]
+
+
 ANYIO = """
 import pytest
 
