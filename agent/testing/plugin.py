@@ -300,9 +300,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     runner = item.config.pluginmanager.get_plugin("runner")
     assert runner is not None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    properties = [*item.user_properties]
     reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
     if item.stash.get(_LEFT, False):
         item.stash[_AGAIN] = True
+        item.user_properties[:] = properties  # what the first run noted is not of this one
         reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)

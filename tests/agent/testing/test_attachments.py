@@ -100,6 +100,18 @@ def test_of_a_recording_the_report_names_the_file_and_of_one_that_failed_it_has_
     assert "AT+CGMR" in Path(found["cellagent.files"], "session.transcript").read_text()
 
 
+def test_a_test_that_is_recorded_anew_is_reported_as_it_ran_then(project: UserProject) -> None:
+    text = "def test_it(modem_sync, record_property):\n    record_property('asked', '{0}')\n"
+    text += "    modem_sync.execute('{0}')\n"
+    for line in ("AT+CGMR", "AT+CGMM"):
+        project.write("test_it.py", text.format(line))
+        project.run("--junitxml=report.xml", "--cellagent-record=new")
+        cases = ET.parse(project.folder / "report.xml").iter("property")
+        told = [(each.get("name"), each.get("value")) for each in cases]
+        assert told[:2] == [("asked", line), ("cellagent.kit", "virtual")]
+        assert len(told) == 3
+
+
 def test_a_report_comes_though_there_is_no_place_for_the_files_beside_it(
     project: UserProject,
 ) -> None:
