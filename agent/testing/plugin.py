@@ -348,6 +348,7 @@ def pytest_runtest_makereport(
     elif report.when == "teardown":
         # It may run once more; and the sessions of all tests are much memory.
         del item.stash[_BENCH]
+        item.stash[_PASSED] = False
         if _MODEM in item.stash:
             del item.stash[_MODEM]
     return report

@@ -220,6 +220,32 @@ def test_a_failed_test_keeps_no_recording_and_new_ones_are_made_where_they_are_m
     assert "> AT+CGMM" in recording.read_text()
 
 
+ENDS_BY = """
+import pytest
+
+@pytest.fixture
+def closing(modem_sync):
+    yield
+    modem_sync.execute("{}")
+
+{}
+def test_it(closing):
+    pass
+"""
+
+
+def test_a_kit_that_fails_while_a_test_is_recorded_anew_takes_no_recording_away(
+    project: UserProject,
+) -> None:
+    recording = project.folder / "transcripts" / "test_it" / "test_it.transcript"
+    project.write("test_it.py", ENDS_BY.format("AT+CFUN?", ""))
+    project.run("--cellagent-record=once")
+    first = recording.read_text()
+    project.write("test_it.py", ENDS_BY.format("AT+CFUN=0", "@pytest.mark.kit_fault('silent')"))
+    assert "nothing answers AT" in project.run("--cellagent-record=new", code=1)
+    assert recording.read_text() == first
+
+
 def test_a_test_that_skips_itself_by_what_the_kit_says_does_so_on_a_replay(
     project: UserProject,
 ) -> None:
