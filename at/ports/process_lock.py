@@ -45,7 +45,8 @@ class ProcessLock:
         return False
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock, also where a process that was forked meanwhile still has the file."""
+        _unlock(self._descriptor)
         os.close(self._descriptor)
 
 
@@ -57,6 +58,9 @@ if sys.platform == "win32":
     def _lock(descriptor: int) -> None:
         # Only the first byte, so that the number behind it can be read.
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _unlock(descriptor: int) -> None:
+        del descriptor  # no process is forked there: closed, it is free
 else:
     import fcntl
 
@@ -64,3 +68,6 @@ else:
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -83,11 +83,12 @@ class NamedPort:
 
 
 def release_handle(handle: PortHandle) -> None:
-    """Release the exclusive lock; the port may be gone already."""
+    """Release both locks, also of a process that was forked meanwhile; the port may be gone."""
     if sys.platform != "win32" and handle.is_open:
         import fcntl
         import termios
 
+        fcntl.flock(handle.fileno(), fcntl.LOCK_UN)
         with contextlib.suppress(OSError, termios.error):  # an unplugged port excludes nobody
             fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
 

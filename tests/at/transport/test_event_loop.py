@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,6 +136,22 @@ async def test_a_second_opener_learns_who_holds_the_port(kind: type[SerialTransp
         again = kind(far.path)
         await again.open(ByteReceiver())
         await again.close()
+
+
+@BOTH
+async def test_a_port_that_is_closed_is_free_though_a_fork_still_has_it(
+    kind: type[SerialTransport],
+) -> None:
+    """As a worker of multiprocessing has all that was open when it was forked."""
+    with PtyFarEnd() as far:
+        first, again = kind(far.path), kind(far.path)
+        await first.open(ByteReceiver())
+        assert first._handle is not None
+        numbers = [first._handle.fileno()]
+        with subprocess.Popen("cat", stdin=subprocess.PIPE, pass_fds=numbers):  # noqa: ASYNC220
+            await first.close()
+            await again.open(ByteReceiver())
+            await again.close()
 
 
 async def test_a_port_that_is_not_there_is_named() -> None:
