@@ -53,11 +53,14 @@ class Link:
         """Whoever has one may use `exchange()`, `make_ready()` and `write()`."""
         self._on_item = on_item
         self._on_lost = on_lost
-        self._state = IN_STEP
+        self._state = LOST
+        self._lost = LinkLost(
+            f"{transport.name} is not open", hint="`await modem.open()` comes first"
+        )
+        self._is_new = True  # neither opened nor closed
         self._machine = Exchange()
         self._resynchroniser = Resynchroniser()
         self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
-        self._lost: LinkLost
         self._time_limit = TimeLimit()
         self._loop: asyncio.AbstractEventLoop
         self._deadline: Deadline  # of getting in step; none otherwise
@@ -66,6 +69,8 @@ class Link:
         """Open the transport. Raises PortError."""
         self._loop = asyncio.get_running_loop()
         self._deadline = Deadline()
+        if self._is_new:
+            self._state, self._is_new = IN_STEP, False
         await self.transport.open(self)
 
     async def close(self) -> None:
@@ -73,6 +78,7 @@ class Link:
         await self.transport.close()
         self.connection_lost(None)
         self._time_limit.cancel()
+        self._is_new = False
         # Nobody is called back any more: so a closed modem is freed without the garbage collector.
         self._on_item = self._on_lost = _ignore
         self.after_restart, self.on_idle_restart = None, lambda: None

@@ -14,6 +14,7 @@ from at.driver.modem import Modem
 from at.protocol.errors import (
     CommandRejected,
     CommandTimeout,
+    LinkLost,
     ModemReset,
     ParseError,
     UnsafeArgument,
@@ -68,6 +69,21 @@ def test_cmee_is_raised_for_the_session_and_put_back() -> None:
         "AT+CMEE=1",
         "AT+CMEE=0",
     ]
+
+
+async def test_a_modem_that_nobody_opened_says_so() -> None:
+    modem = Modem(VirtualTransport())
+    asked = (
+        modem.execute("AT"),
+        modem.send(ReadClock()),
+        modem.transfer("AT#XDFUWRITE=0,1", b"1"),
+        modem.pass_through(ByteReceiver(), lambda: asyncio.sleep(0)),
+    )
+    for work in asked:
+        with pytest.raises(LinkLost, match=r"^virtual: is not open$") as told:
+            await work
+        assert told.value.hint == "`await modem.open()` comes first"
+    await modem.close()
 
 
 def test_a_refused_command_names_its_code() -> None:
