@@ -28,6 +28,11 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        # What nobody closed, as after a Ctrl-C while a fixture is set up, is closed here.
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there, and return what it returns or raise what it raises."""

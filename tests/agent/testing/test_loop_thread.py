@@ -1,5 +1,6 @@
 """The thread in which kits and cloud of tests run, and its end."""
 
+import asyncio
 import contextlib
 import threading
 from pathlib import Path
@@ -25,6 +26,26 @@ def test_a_loop_that_is_stuck_keeps_no_run_of_tests_waiting(
         thread.close()
     goes_on.set()
     thread.close()
+
+
+def test_what_still_runs_there_is_ended_with_the_loop() -> None:
+    """As the server of a cloud whose fixture was broken off while it was set up."""
+    begun, ended = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await asyncio.sleep(0)
+            ended.set()
+
+    thread = LoopThread()
+    serving = asyncio.run_coroutine_threadsafe(serve(), thread.loop)
+    begun.wait()
+    thread.close()
+    assert ended.is_set()
+    assert serving.cancelled()
 
 
 @pytest.mark.parametrize("kit", ["virtual", "record"])
