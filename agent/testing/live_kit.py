@@ -21,7 +21,9 @@ from at.transcripts.relay import Relay
 from at.transport.base import Transport
 from at.virtual.options import VirtualOptions
 from at.virtual.server.kit_ports import KitPorts, kit_on_ports, served
+from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import make_modem
+from at.virtual.server.tcp import TcpServer
 
 _RETRY_S = 0.05
 
@@ -107,7 +109,14 @@ class RecordedSource(KitSource):
         relay.send = server.send
         stack.push_async_callback(recording.close)
         await recording.open(relay)
+        losing = asyncio.create_task(self._lose(server, lost))
+        stack.callback(losing.cancel)
         return server.port
+
+    async def _lose(self, server: PtyServer | TcpServer, lost: asyncio.Future[Exception]) -> None:
+        """Let the program learn that its kit has gone, as it would without a recording."""
+        await asyncio.shield(lost)
+        await server.hang_up(for_good=True)
 
     def console(self) -> Transport:
         """Return a way to the console."""

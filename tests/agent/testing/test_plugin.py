@@ -351,6 +351,31 @@ def test_cable_power_faults_and_place_are_at_hand(project: UserProject, tmp_path
         assert "1 skipped" in project.run(f"--cellagent-kit={kit.port}", "-rs")
 
 
+UNPLUGGED = """
+import os
+import pytest
+
+def test_it(kit_port, kit):
+    with open(kit_port, "r+b", buffering=0) as port:
+        port.write(b"AT+CGMR\\r")
+        while b"OK" not in port.read(100):
+            pass
+        kit.unplug()
+        with pytest.raises(OSError):
+            while port.read(100):
+                pass
+            raise OSError("the end of the file")
+"""
+
+
+def test_a_program_learns_that_its_kit_is_unplugged_from_a_virtual_and_a_recorded_one(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", UNPLUGGED)
+    for kit in ("virtual", "record", "replay"):
+        assert "1 passed" in project.run(f"--cellagent-kit={kit}", "--timeout=20")
+
+
 def test_a_session_is_recorded_though_temporary_files_are_on_another_file_system(
     project: UserProject,
 ) -> None:
