@@ -328,7 +328,7 @@ def pytest_runtest_makereport(
     if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
         if fault is not None:
             item.user_properties.append((_PROPERTY, fault))
-        _attach(item, failed=error is not None and not is_skipped)
+        _attach_or_tell(item, call, failed=error is not None and not is_skipped)
     report = yield
     if bench is None:
         return report
@@ -359,6 +359,18 @@ def _is_slip(error: BaseException | None) -> bool:
     return getattr(error, "kind", "") == UsageError.kind or isinstance(error, TranscriptError)
 
 
+def _attach_or_tell(item: pytest.Item, call: pytest.CallInfo[None], *, failed: bool) -> None:
+    """Attach the files of a test; raised, a failure of that would end the run without a report."""
+    try:
+        _attach(item, failed=failed)
+    except (OSError, TranscriptError) as error:
+        text = f"what {item.nodeid} has beside the report is not whole: {error}"
+        try:
+            item.warn(pytest.PytestWarning(text))
+        except pytest.PytestWarning as told:  # where warnings are errors, the test has failed
+            call.excinfo = call.excinfo or pytest.ExceptionInfo.from_exception(told)
+
+
 def _attach(item: pytest.Item, *, failed: bool) -> None:
     """Note in the report of JUnit where the kit came from; write the files beside it."""
     bench, cloud = item.stash.get(_BENCH, None), item.stash.get(_CLOUD, None)
@@ -375,14 +387,10 @@ def _attach(item: pytest.Item, *, failed: bool) -> None:
         return
     from agent.testing.attachments import attach
 
+    if bench is not None:
+        bench.attach_session(failed=failed)
     console = bench.console_text if bench is not None else ""
-    try:
-        if bench is not None:
-            bench.attach_session(failed=failed)
-        attach(folder, console=console, requests=cloud.seen if cloud is not None else ())
-    except (OSError, TranscriptError) as error:  # it must not end the run, and so the report
-        text = f"what {item.nodeid} has beside the report is not whole: {error}"
-        item.warn(pytest.PytestWarning(text))
+    attach(folder, console=console, requests=cloud.seen if cloud is not None else ())
     if folder.exists():
         item.user_properties.append(("cellagent.files", str(folder)))
 

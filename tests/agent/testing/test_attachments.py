@@ -117,10 +117,11 @@ def test_a_report_comes_though_there_is_no_place_for_the_files_beside_it(
 ) -> None:
     project.write("test_it.py", TESTS)
     project.write("report.files", "no folder")
-    told = project.run("--junitxml=report.xml", "-k", "alone")
-    assert "1 passed" in told
-    assert "what test_it.py::test_cloud_alone has beside the report is not whole: " in told
-    assert "test_cloud_alone" in properties(project.folder / "report.xml")
+    for words, code, ended in (((), 0, "1 passed"), (("-Werror",), 1, "1 failed")):
+        told = project.run("--junitxml=report.xml", "-k", "alone", *words, code=code)
+        assert ended in told
+        assert "what test_it.py::test_cloud_alone has beside the report is not whole: " in told
+        assert "test_cloud_alone" in properties(project.folder / "report.xml")
 
 
 def test_a_core_dump_that_the_kit_printed_in_chunks_is_a_file_too(tmp_path: Path) -> None:
