@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+from agent.errors import AgentError
 from agent.testing.virtual_clock import virtual_clock
 
 T = TypeVar("T")
 _END_S = 5.0
+_BEGIN_S = 30.0
 
 
 class LoopThread:
@@ -35,9 +37,22 @@ class LoopThread:
         self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there, and return what it returns or raise what it raises."""
-        future = asyncio.run_coroutine_threadsafe(self._counted(work), self.loop)
+        """Run `work` there, and return what it returns or raise what it raises.
+
+        However long it takes; but where the loop is stuck, and does not come to it, raises
+        AgentError.
+        """
+        began = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(self._counted(work, began), self.loop)
         try:
+            try:
+                return future.result(_BEGIN_S)
+            except TimeoutError:
+                if not (began.is_set() or future.done()):
+                    raise AgentError(
+                        f"a kit or cloud of a test is stuck: nothing ran there for {_BEGIN_S:g} s;"
+                        f" it is in\n{self._place()}"
+                    ) from None
             return future.result()
         except BaseException:
             future.cancel()
@@ -65,7 +80,8 @@ class LoopThread:
         finally:
             self.run(lambda: clock.__exit__(None, None, None))
 
-    async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _counted(self, work: Coroutine[Any, Any, T], began: threading.Event) -> T:
+        began.set()
         self.calls += 1
         try:
             return await work
@@ -80,10 +96,14 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_END_S)
         if self._thread.is_alive():
-            stuck = traceback.format_stack(sys._current_frames()[self._thread.ident or 0])
             text = (
-                f"a kit or cloud of a test did not end in {_END_S:g} s; it is in\n{''.join(stuck)}"
+                f"a kit or cloud of a test did not end in {_END_S:g} s; it is in\n{self._place()}"
             )
             warnings.warn(text, RuntimeWarning, stacklevel=2)
             return
         self.loop.close()
+
+    def _place(self) -> str:
+        """Return where the thread is, as a traceback."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame)) if frame is not None else "no thread any more"

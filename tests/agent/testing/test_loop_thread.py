@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.errors import AgentError
 from agent.testing import loop_thread
 from agent.testing.bench import TestBench
 from agent.testing.choice import kit_choice, kit_wish
@@ -26,6 +27,21 @@ def test_a_loop_that_is_stuck_keeps_no_run_of_tests_waiting(
         thread.close()
     goes_on.set()
     thread.close()
+
+
+def test_a_call_waits_for_what_it_runs_and_for_no_loop_that_is_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop_thread, "_BEGIN_S", 0.05)
+    goes_on = threading.Event()
+    with contextlib.closing(LoopThread()) as thread:
+        assert thread.call(asyncio.sleep(0.2, "what took longer")) == "what took longer"
+        thread.loop.call_soon_threadsafe(goes_on.wait)
+        stuck = r"nothing ran there for 0\.05 s; it is in\n(.*\n)*.*self\._cond"
+        with pytest.raises(AgentError, match=stuck):
+            thread.run(lambda: None)
+        goes_on.set()
+        assert thread.run(lambda: "goes on") == "goes on"
 
 
 def test_what_still_runs_there_is_ended_with_the_loop() -> None:
