@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from agent.cli.framework.session import Session
 from agent.errors import UsageError
 from agent.fota.image import read_image
 from tests.support.commands.command_line import completed
+from tests.support.harness.full_disk import files_end_at
 
 STEPS = ["find", "gate", "provision", "register", "jwt", "scan", "locate", "fota", "crash",
          "event", "outage"]  # fmt: skip
@@ -49,13 +49,8 @@ def test_a_version_that_no_image_has_is_refused_with_what_one_may_be(tmp_path: P
 def test_an_image_for_which_there_is_no_room_leaves_the_earlier_one(tmp_path: Path) -> None:
     image = tmp_path / "app.bin"
     image.write_bytes(b"earlier")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"app\.bin"):
-            _write_image(Session(), image, None)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_end_at(100), pytest.raises(OSError, match=r"app\.bin"):
+        _write_image(Session(), image, None)
     assert image.read_bytes() == b"earlier"
     assert [*tmp_path.iterdir()] == [image]
 

@@ -24,6 +24,7 @@ from agent.provisioning.exports import (
     write_qr,
 )
 from agent.provisioning.ledger import BoardRecord
+from tests.support.harness.full_disk import files_end_at
 
 PEM = "-----BEGIN PUBLIC KEY-----\nTEST\n-----END PUBLIC KEY-----\n"
 BOARD = BoardRecord("u-1", "350457791234567", "nrf-350457791234567", slot="A1",
@@ -112,19 +113,12 @@ def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of a file")
 def test_a_label_for_which_the_disk_has_no_room_leaves_no_half_of_itself(tmp_path: Path) -> None:
     pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
-    import resource
-
     first, second = (replace(BOARD, device_id=f"nrf-{'1' * 60}{end}") for end in "ab")
     (tmp_path / "labels.csv").write_text(LABEL_HEADING + "x" * 4000 + ",,,,\n")
     before = (tmp_path / "labels.csv").read_text()
     labels = Labels(tmp_path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
-    try:
-        with pytest.raises(AgentError, match="the label of nrf-1"):
-            labels.write(first)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_end_at(len(before) + 50), pytest.raises(AgentError, match="the label of nrf-1"):
+        labels.write(first)
     assert (tmp_path / "labels.csv").read_text() == before
     labels.write(second)
     labels.write(first)

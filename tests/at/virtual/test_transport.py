@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import resource
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +30,7 @@ from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 from at.virtual.transport import VirtualTransport
+from tests.support.harness.full_disk import files_end_at
 
 
 @contextlib.asynccontextmanager
@@ -141,32 +140,21 @@ async def test_a_recording_overwrites_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-@contextlib.contextmanager
-def room_in(path: Path, for_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let a file grow by so many bytes, as on a disk that is nearly full."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module would be cut, too, and stay so
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + for_bytes, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize(
     ("for_bytes", "raised"),
     [(5, TranscriptError), (len("@0.000000 > AT+CGMM\n") + 5, LinkLost)],
     ids=["the command", "the answer"],
 )
 async def test_a_recording_for_which_the_disk_has_no_room_says_so_to_whoever_waits(
-    for_bytes: int, raised: type[AtError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    for_bytes: int, raised: type[AtError], tmp_path: Path
 ) -> None:
     path = tmp_path / "session.transcript"
     recording = RecordingTransport(VirtualTransport(instant=True), path)
     modem = Modem(recording)
     await modem.open()
     text = f"cannot write {path}: File too large"
-    with room_in(path, for_bytes, monkeypatch), pytest.raises(raised, match=re.escape(text)):
+    room = files_end_at(path.stat().st_size + for_bytes)
+    with room, pytest.raises(raised, match=re.escape(text)):
         await modem.execute("AT+CGMM")
     await modem.close()
     with pytest.raises(TranscriptError, match=re.escape(text)):

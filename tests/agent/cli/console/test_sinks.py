@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.harness.full_disk import files_end_at
 
 pytestmark = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="no /dev/full here: it is Linux that has one"
@@ -46,12 +46,8 @@ async def test_half_a_line_that_found_room_is_taken_back(tmp_path: Path) -> None
     chunks = tmp_path / "chunks.jsonl"
     await sink.store(CHUNKS[:1])
     first = chunks.read_text()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 5, limits[1]))
-    try:
+    with files_end_at(len(first) + 5):
         await sink.store(CHUNKS[1:])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert chunks.read_text() == first
     await sink.close()
     saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
