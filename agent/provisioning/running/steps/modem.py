@@ -51,13 +51,16 @@ class OfflineMode:
         # Noted, so that a run after one that was cut off knows what to put back.
         step = ProvisioningStep.OFFLINE
         await self._ledger.begin(step, str(mode_before), announces=announces)
+        await self._require_same()
         self._mode_before = mode_before
         await self._port.set_mode(OFFLINE_MODE)
+        await self._require_same(", which may have been the other board's")
 
     async def leave(self, mode_before: int) -> None:
         """Have the modem on the network; `mode_before` is what `restore` puts back."""
         if self._mode_before is None:
             await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
+            await self._require_same()
             self._mode_before = mode_before
         await self._port.go_online()
 
@@ -73,9 +76,15 @@ class OfflineMode:
         """Put the functional mode back, once, if it was changed."""
         if self._mode_before is not None:
             mode = self._mode_before
+            # Another board's is not to be changed, and this one's is still to be put back.
+            await self._require_same()
             await self._port.set_mode(mode)
+            await self._require_same(", which may have been the other board's")
             self._mode_before = None
             self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
+
+    async def _require_same(self, more: str = "") -> None:
+        await self._port.require_same(f"the change of its mode{more}")
 
 
 class CredentialSteps(Struct, frozen=True):

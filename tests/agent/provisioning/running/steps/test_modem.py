@@ -205,6 +205,34 @@ async def test_what_another_board_holds_is_not_taken_for_what_this_one_holds(
         assert (await run_board(location, station, tray.open, lambda *_: None)).ok
 
 
+@pytest.mark.parametrize(
+    ("method", "time", "others"), [("write", 1, 0), ("set_mode", 1, 4), ("set_mode", 2, 1)]
+)
+async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there_again(
+    standin: StandIn, tmp_path: Path, method: str, time: int, others: int
+) -> None:
+    tray = Tray(tmp_path)
+    [location, other] = tray.locations(2)
+    async with (
+        station_of(standin, tmp_path) as station,
+        tray.open(location) as first,
+        tray.open(other) as second,
+    ):
+        await first.set_mode(1)
+        swapped = swapped_before(second, method, time)
+
+        @asynccontextmanager
+        async def opened(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            yield swapped(first._modem)
+
+        outcome = await run_board(location, station, opened, lambda *_: None)
+        assert outcome.outcome == "swapped", outcome.reason
+        # Between the look at the board and its command a swap is told, and cannot be prevented.
+        assert (await second.read()).mode == others
+        assert (await run_board(location, station, opened, lambda *_: None)).ok
+        assert (await first.read()).mode == 1
+
+
 async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
     tray = Tray(tmp_path)
 
