@@ -136,9 +136,15 @@ class ServiceSteps(Struct, frozen=True):
     async def claim(self) -> None:
         """Claim the device for the team with its attestation token."""
         await self.port.require_same("the claim")
-        await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
+        await self._keep_attestation()
         await self.registrar.claim(self.ledger.record.attestation)
         self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
+
+    async def _keep_attestation(self) -> None:
+        """Have the board attest what it is, before the service hears of it."""
+        token = await uninterrupted(self.port.attestation())
+        await self.port.require_same("its attestation")
+        await self.ledger.keep_attestation(token)
 
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
@@ -186,7 +192,7 @@ class ServiceSteps(Struct, frozen=True):
         certificate = self.ledger.record.certificate if onboards else ""
         attests = {RegistrationMethod.CLAIM, RegistrationMethod.ATTESTATION}
         if registrar.method in attests and not registrar.commands:
-            await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
+            await self._keep_attestation()
         record = self.ledger.record
         request_id = await registrar.submit(
             record.device_id, certificate or record.public_key, record.attestation

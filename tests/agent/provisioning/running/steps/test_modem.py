@@ -14,13 +14,22 @@ from msgspec.structs import replace
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
+from agent.standin.device_cloud.tables import CLAIMED
 from at.virtual import kit
 from at.virtual.families import credentials
 from tests.support.cloud.standin import StandIn
 from tests.support.provisioning.ledgers import boards_of
-from tests.support.provisioning.virtual_tray import TAG, PowerPulled, Tray, provision, station_of
+from tests.support.provisioning.virtual_tray import (
+    GOAL,
+    TAG,
+    PowerPulled,
+    Tray,
+    provision,
+    station_of,
+)
 
 
 async def test_a_refused_write_is_a_failure_with_its_reason(
@@ -231,6 +240,29 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         assert (await second.read()).mode == others
         assert (await run_board(location, station, opened, lambda *_: None)).ok
         assert (await first.read()).mode == 1
+
+
+@pytest.mark.parametrize(
+    "method", [RegistrationMethod.CLAIM, RegistrationMethod.ATTESTATION], ids=lambda one: one.value
+)
+async def test_the_attestation_of_another_board_brings_none_into_the_team(
+    standin: StandIn, tmp_path: Path, method: RegistrationMethod
+) -> None:
+    tray, goal = Tray(tmp_path), replace(GOAL, registration=method, prove=False)
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path, goal) as station, tray.open(other) as second:
+        swapped = swapped_before(second, "attestation", 1)
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                yield swapped(board._modem)
+
+        outcome = await run_board(location, station, opened, lambda *_: None)
+        [record] = await station.ledger.call(boards_of)
+    assert (outcome.outcome, outcome.step) == ("swapped", "register")
+    assert (record.attestation, record.registered_as) == ("", "")
+    assert not standin.cloud.table(CLAIMED).items()
 
 
 async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
