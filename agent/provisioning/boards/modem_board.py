@@ -44,6 +44,7 @@ _NOT_FOUND = 513
 _NOT_ALLOWED = 514
 _ATTEST = "AT%ATTESTTOKEN"
 _NO_TIME = "`--set-clock` sets it from this host's; `cellagent modem on`, the network's"
+_LOST_TIME = "it had the time before in this run, and has restarted: run the same command again"
 _NO_KEYS = IdentityKeys()
 
 
@@ -64,6 +65,7 @@ class ModemBoard:
         self._modem = modem
         self._identity_keys = identity_keys
         self._imei = ""
+        self._had_time = False
 
     async def read(self) -> board.BoardState:
         """Return what the board is and holds; only IMEI and firmware where the gate refuses it.
@@ -252,7 +254,7 @@ class ModemBoard:
         try:
             return await self._modem.send(MakeJwt(subject, "", life_s, tag))
         except NoModemTime as error:
-            error.hint = _NO_TIME
+            error.hint = self._no_time
             raise
 
     async def attestation(self) -> str:
@@ -277,7 +279,7 @@ class ModemBoard:
 
         if not await self._has_time():
             raise NoModemTime(
-                "the module's clock is not set, so that it makes no token", hint=_NO_TIME
+                "the module's clock is not set, so that it makes no token", hint=self._no_time
             )
         made = await self._modem.send(MakeRegistrationToken(team_id))
         if (made.device_uuid.lower(), made.team_id) != (uuid.lower(), team_id):
@@ -321,8 +323,14 @@ class ModemBoard:
                 hint="`cellagent modem on` has the network set it",
             )
 
+    @property
+    def _no_time(self) -> str:
+        return _LOST_TIME if self._had_time else _NO_TIME
+
     async def _has_time(self) -> bool:
         try:
-            return (await self._modem.send(ReadClock())).is_set
+            has_time = (await self._modem.send(ReadClock())).is_set
         except CommandRejected:
             return False
+        self._had_time = self._had_time or has_time
+        return has_time

@@ -13,7 +13,7 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.plan import OFFLINE_MODE, stored_digest
 from at.commands.credentials import CredentialType
 from at.driver.modem import Modem
-from at.protocol.errors import CommandRejected
+from at.protocol.errors import CommandRejected, NoModemTime
 from tests.support.modem.line_modem import LineModem, run_session
 from tests.support.modem.signed_tokens import IDENTITY, attest
 from tests.support.provisioning.virtual_tray import CA_CHAIN, TAG, Tray
@@ -29,6 +29,20 @@ async def test_a_fresh_board_holds_nothing_in_its_tag_and_knows_no_time(tmp_path
         assert await board.certificate(TAG) == ""
         await board.set_clock(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
         assert (await board.read()).has_time
+
+
+async def test_a_time_that_a_restart_cleared_in_a_run_is_set_by_the_next(tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+    async with tray.open(location) as board:
+        with pytest.raises(NoModemTime) as never:
+            await board.token("", 60, None)
+        await board.set_clock(datetime.now(UTC))
+        tray.transports[location.port].modem.kit.restart_modem()
+        with pytest.raises(NoModemTime) as lost:
+            await board.token("", 60, None)
+    assert "`--set-clock`" in never.value.hint
+    assert lost.value.hint.endswith("has restarted: run the same command again")
 
 
 async def test_a_board_that_the_firmware_gate_refuses_is_asked_no_more(tmp_path: Path) -> None:
