@@ -215,12 +215,13 @@ class CredentialSteps(Struct, frozen=True):
 
         `detail` begins with the place that is written. Raises BoardSwapped.
         """
-        await self.board.require_same("the write")
         await self.ledger.begin(step, detail, writes=1)
         try:
+            # Behind the note, which may take long: between look and write are milliseconds then.
+            await self.board.require_same("the write")
             result = await write()
-        except CommandRejected as refusal:
-            # Refused, so nothing of ours is there, whatever another program puts there later.
+        except (BoardSwapped, CommandRejected) as refusal:
+            # So nothing of ours is there, whatever another program puts there later.
             self.ledger.refused(step, str(refusal), writes=1)
             raise
         await self.board.require_same("the write, which may have gone to the other board")

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -14,9 +15,10 @@ from msgspec.structs import replace
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
-from agent.provisioning.planning.goal import RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, KeyOrigin, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
+from agent.provisioning.running.board_ledger import BoardLedger
 from agent.standin.device_cloud.tables import CLAIMED
 from at.virtual import kit
 from at.virtual.families import credentials
@@ -240,6 +242,34 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         assert (await second.read()).mode == others
         assert (await run_board(location, station, opened, lambda *_: None)).ok
         assert (await first.read()).mode == 1
+
+
+async def test_a_board_that_is_put_there_while_the_ledger_is_written_keeps_its_key(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = replace(GOAL, key_origin=KeyOrigin.HOST, certificate=CertificateSource.SELF_SIGNED)
+    tray, begin = Tray(tmp_path), BoardLedger.begin
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path, host) as station:
+        assert (await run_board(other, station, tray.open, lambda *_: None)).ok
+        async with tray.open(location) as first, tray.open(other) as second:
+            before = await second.credentials()
+
+            @asynccontextmanager
+            async def opened(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
+                yield first
+
+            async def swapping(
+                ledger: BoardLedger, step: ProvisioningStep, *more: Any, **named: Any
+            ) -> None:
+                await begin(ledger, step, *more, **named)
+                if step is ProvisioningStep.KEY:
+                    first._modem = second._modem
+
+            monkeypatch.setattr(BoardLedger, "begin", swapping)
+            outcome = await run_board(location, station, opened, lambda *_: None)
+            assert (outcome.outcome, outcome.step, outcome.writes) == ("swapped", "key", 1)
+            assert await second.credentials() == before
 
 
 @pytest.mark.parametrize(
