@@ -10,7 +10,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.board import BoardLocation, BoardSwapped
 from agent.provisioning.ledger import LabelTaken
 from agent.provisioning.running.outcome import Outcome
 from at.protocol.state_machine import Transitions
@@ -189,6 +189,8 @@ class Tray(Struct):
         slot.uuid = outcome.uuid or slot.uuid
         if outcome.reason_code == LabelTaken.kind:
             slot.label = ""  # it is another board's, or this board has another: scan it again
+        if outcome.reason_code == BoardSwapped.kind:
+            slot.label = slot.uuid = ""  # another board is there: they are of the one before it
         return slot
 
     def retry(self) -> Sequence[Slot]:

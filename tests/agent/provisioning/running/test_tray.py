@@ -144,6 +144,15 @@ def test_a_label_that_was_refused_is_to_be_scanned_again_and_another_one_is_kept
     assert ran(tray, places[1], "failed", reason_code="no-answer").label == "L2"
 
 
+def test_a_board_in_another_s_place_does_not_get_the_label_that_was_scanned_for_that_one() -> None:
+    tray = Tray()
+    [slot] = tray.look(plugged(place("A1")))
+    slot.label = "L1"
+    ran(tray, place("A1"), "swapped", reason_code="swapped", uuid="u-1")
+    tray.retry()
+    assert (slot.state, slot.label, slot.uuid) == (SlotState.WAITING, "", "")
+
+
 def test_a_digit_that_counts_nothing_is_no_number_in_a_name() -> None:
     tray = Tray()
     tray.know([place("A1²", 1), place("A10", 2), place("A1", 3)])
