@@ -338,11 +338,13 @@ async def plan_board(
     held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
     if held is not None and held.sha256.upper() != stored_digest(history.certificate):
         pem = await port.certificate(goal.security_tag)
+        await port.require_same("the reading of its certificate")
         board = replace(board, certificate_algorithm=algorithm_of(pem))
     plan = make_plan(board, goal, history)
     if not plan.limits:
         return plan
     judged = await judge(port.measure, board.mode, plan.limits, port.cause)
+    await port.require_same("the judgement of its limits")
     if judged.refusal:
         return ProvisioningPlan(
             refusal=judged.refusal,

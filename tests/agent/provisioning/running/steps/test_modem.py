@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.limits import Limit, Quantity
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CertificateSource, KeyOrigin, RegistrationMethod
@@ -20,11 +21,13 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_ledger import BoardLedger
 from agent.standin.device_cloud.tables import CLAIMED
+from at.commands.credentials import CredentialType
 from at.virtual import kit
 from at.virtual.families import credentials
 from tests.support.cloud.standin import StandIn
 from tests.support.provisioning.ledgers import boards_of
 from tests.support.provisioning.virtual_tray import (
+    CA_CHAIN,
     GOAL,
     TAG,
     PowerPulled,
@@ -242,6 +245,31 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         assert (await second.read()).mode == others
         assert (await run_board(location, station, opened, lambda *_: None)).ok
         assert (await first.read()).mode == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "when"),
+    [("certificate", "the reading of its certificate"), ("measure", "the judgement of its limits")],
+)
+async def test_a_board_is_not_refused_for_what_another_one_says(
+    standin: StandIn, tmp_path: Path, method: str, when: str
+) -> None:
+    tray, goal = Tray(tmp_path), replace(GOAL, limits=(Limit(Quantity.SUPPLY, 9000),))
+    [location, other] = tray.locations(2)
+    async with station_of(standin, tmp_path, goal) as station, tray.open(other) as second:
+        if method == "certificate":
+            async with tray.open(location) as board:
+                await board.write(TAG, CredentialType.CLIENT_CERTIFICATE, CA_CHAIN)
+        swapped = swapped_before(second, method, 1)
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                yield swapped(board._modem)
+
+        outcome = await run_board(location, station, opened, lambda *_: None)
+    assert (outcome.outcome, outcome.writes) == ("swapped", 0)
+    assert outcome.reason.endswith(f" at {when}")
 
 
 async def test_a_board_that_is_put_there_while_the_ledger_is_written_keeps_its_key(
