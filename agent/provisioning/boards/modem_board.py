@@ -102,14 +102,19 @@ class ModemBoard:
         await self.require_same("the reading of what it holds")
         return found
 
-    async def require_same(self, when: str) -> None:
-        """Read the IMEI again. Raises BoardSwapped, naming `when`, if `read` had another."""
+    async def require_same(self, when: str, *, is_done: bool = False) -> None:
+        """Read the IMEI again. Raises BoardSwapped, naming `when`, if `read` had another.
+
+        `is_done`: what is named was done, to whichever of the two.
+        """
         found = await self.imei()
         if found != self._imei:
-            raise board.BoardSwapped(
-                f"IMEI {self._imei} became {found} at {when}",
-                hint="put the board back and run again: what was done is in the ledger",
-            )
+            reason = f"IMEI {self._imei} became {found} at {when}"
+            hint = "put the board back and run again: what was done is in the ledger"
+            if is_done:
+                reason += ", which may have gone to the other board"
+                hint += "; run the other one, too: that tells what it holds now"
+            raise board.BoardSwapped(reason, hint=hint)
 
     async def _has_client(self) -> bool:
         if self._modem.dialect is not Dialect.SERIAL_MODEM:

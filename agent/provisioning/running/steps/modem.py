@@ -26,6 +26,7 @@ from at.commands.credentials import CredentialType
 from at.protocol.errors import CommandRejected
 
 T = TypeVar("T")
+_MODE = "the change of its mode"
 
 
 class OfflineMode:
@@ -51,16 +52,16 @@ class OfflineMode:
         # Noted, so that a run after one that was cut off knows what to put back.
         step = ProvisioningStep.OFFLINE
         await self._ledger.begin(step, str(mode_before), announces=announces)
-        await self._require_same()
+        await self._port.require_same(_MODE)
         self._mode_before = mode_before
         await self._port.set_mode(OFFLINE_MODE)
-        await self._require_same(", which may have been the other board's")
+        await self._port.require_same(_MODE, is_done=True)
 
     async def leave(self, mode_before: int) -> None:
         """Have the modem on the network; `mode_before` is what `restore` puts back."""
         if self._mode_before is None:
             await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
-            await self._require_same()
+            await self._port.require_same(_MODE)
             self._mode_before = mode_before
         await self._port.go_online()
 
@@ -77,14 +78,11 @@ class OfflineMode:
         if self._mode_before is not None:
             mode = self._mode_before
             # Another board's is not to be changed, and this one's is still to be put back.
-            await self._require_same()
+            await self._port.require_same(_MODE)
             await self._port.set_mode(mode)
-            await self._require_same(", which may have been the other board's")
+            await self._port.require_same(_MODE, is_done=True)
             self._mode_before = None
             self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
-
-    async def _require_same(self, more: str = "") -> None:
-        await self._port.require_same(f"the change of its mode{more}")
 
 
 class CredentialSteps(Struct, frozen=True):
@@ -215,16 +213,17 @@ class CredentialSteps(Struct, frozen=True):
 
         `detail` begins with the place that is written. Raises BoardSwapped.
         """
+        what = "the deletion" if step is ProvisioningStep.CLEAR else "the write"
         await self.ledger.begin(step, detail, writes=1)
         try:
             # Behind the note, which may take long: between look and write are milliseconds then.
-            await self.board.require_same("the write")
+            await self.board.require_same(what)
             result = await write()
         except (BoardSwapped, CommandRejected) as refusal:
             # So nothing of ours is there, whatever another program puts there later.
             self.ledger.refused(step, str(refusal), writes=1)
             raise
-        await self.board.require_same("the write, which may have gone to the other board")
+        await self.board.require_same(what, is_done=True)
         return result
 
 

@@ -160,6 +160,8 @@ async def test_a_board_that_is_swapped_while_it_is_written_to_is_told_as_such(
 
         outcome = await run_board(location, station, opened, lambda *_: None)
     assert (outcome.outcome, outcome.step) == ("swapped", "ca-chain")
+    assert outcome.reason.endswith("at the write, which may have gone to the other board")
+    assert outcome.hint.endswith("run the other one, too: that tells what it holds now")
 
 
 def swapped_before(second: ModemBoard, method: str, time: int) -> type[ModemBoard]:
@@ -321,6 +323,31 @@ async def test_the_attestation_of_another_board_brings_none_into_the_team(
     assert (outcome.outcome, outcome.step) == ("swapped", "register")
     assert (record.attestation, record.registered_as) == ("", "")
     assert not standin.cloud.table(CLAIMED).items()
+
+
+async def test_a_deletion_that_would_be_another_boards_is_called_one(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray, allowed = Tray(tmp_path), replace(GOAL, replace=frozenset({(TAG, 2)}))
+    [location, other] = tray.locations(2)
+    async with tray.open(location) as board:
+        await board.make_key(TAG)
+    async with station_of(standin, tmp_path, allowed) as station, tray.open(other) as second:
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                boards.append(board)
+                yield board
+
+        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
+            if at is ProvisioningStep.CLEAR:
+                boards[0]._modem = second._modem
+
+        boards: list[ModemBoard] = []
+        outcome = await run_board(location, station, opened, swap)
+    assert (outcome.outcome, outcome.step) == ("swapped", "clear")
+    assert outcome.reason.endswith("at the deletion")
 
 
 async def test_a_key_that_the_modem_does_not_list_is_none(standin: StandIn, tmp_path: Path) -> None:
