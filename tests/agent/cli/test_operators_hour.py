@@ -68,7 +68,8 @@ def first_round(trial: Trial, bench: TypedBench, cable: Cable) -> None:
 def mend(trial: Trial, bench: TypedBench, cable: Cable) -> None:
     """Put the right board back, and boards that are whole in the place of the bad ones."""
     cable.swap(trial.kits[SWAPPED].port)
-    scanned(bench, slot_of(SWAPPED), f"{slot_of(SWAPPED)} is tried again")
+    scanned(bench, slot_of(SWAPPED), f"{slot_of(SWAPPED)}: scan its label")
+    scanned(bench, label_of(SWAPPED), f"{slot_of(SWAPPED)} has label")
     bench.until(r"3 \S*FAIL.*13 \S*PASS")
     trial.unplug(list(BAD))
     bench.until(r"13 \S*PASS.*3 \S*empty")

@@ -48,9 +48,9 @@ class Instrumented:
         if not asyncio.iscoroutinefunction(method):
             return method
 
-        async def call(*arguments: Any) -> Any:
+        async def call(*arguments: Any, **named: Any) -> Any:
             self.edge()
-            result = await method(*arguments)
+            result = await method(*arguments, **named)
             self.edge()
             return result
 
