@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,9 @@ TAG = 16842753
 CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
 GOAL = Goal(TAG, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
             registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
+
+
+Opener = Callable[[BoardLocation], AbstractAsyncContextManager[ModemBoard]]
 
 
 class PowerPulled(BaseException):
@@ -80,6 +83,16 @@ class Tray:
             yield ModemBoard(modem, self.identity_keys)
         finally:
             await modem.close()
+
+    def opening(self, kind: Callable[[Modem], ModemBoard]) -> Opener:
+        """Return what opens boards of another kind than `ModemBoard`."""
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with self.open(location) as board:
+                yield kind(board._modem)
+
+        return opened
 
 
 @asynccontextmanager
