@@ -15,6 +15,7 @@ from agent.errors import ConfigError, NotFound, ServiceRefusal
 from agent.observability.api.client import FetchLatestRelease, FetchMe
 from agent.observability.api.kinds import KINDS, Scope
 from agent.observability.api.resources import FetchResource
+from agent.retry import DEFAULT_RETRIES, RetryPolicy
 from agent.wiring.service_client import connect
 
 
@@ -36,7 +37,9 @@ TRIALS: Mapping[str, Trial] = {
 """The secrets that can be tried. The location services take the others, and bill each call."""
 
 
-async def try_secret(configuration: Configuration, name: str, value: str) -> None:
+async def try_secret(
+    configuration: Configuration, name: str, value: str, retries: RetryPolicy = DEFAULT_RETRIES
+) -> None:
     """Send one call with this secret and no other.
 
     Raises Unauthorized, Forbidden, Unavailable, ConfigError where the profile lacks what it needs.
@@ -52,7 +55,7 @@ async def try_secret(configuration: Configuration, name: str, value: str) -> Non
     )
     async with connect(alone) as client:
         try:
-            await client.send(call)
+            await client.send(call, retries=retries)
         except NotFound:
             if name == "organization_token":
                 raise  # the organization of the profile is not one that the token opens

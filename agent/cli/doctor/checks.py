@@ -111,6 +111,7 @@ async def look_at_services(session: Session) -> Checks:
     """Look at each host, the clock that they show, and whether they accept each secret."""
     from agent.call import Host
     from agent.provisioning.running.host_clock import check_host_clock
+    from agent.retry import NO_RETRY
     from agent.wiring.secret_trials import TRIALS, try_secret
 
     configuration = session.configuration
@@ -134,7 +135,7 @@ async def look_at_services(session: Session) -> Checks:
             if (secret := configuration.secrets.get(name)) is None:
                 continue
             async with asyncio.timeout(_HOST_S):
-                await try_secret(configuration, name, secret.reveal())
+                await try_secret(configuration, name, secret.reveal(), NO_RETRY)
             yield Line(check, "ok", f"accepted by {getattr(hosts, TRIALS[name].host)}")
         except TimeoutError:
             yield Line(check, "fail", f"no answer within {_HOST_S:.0f} s", again)

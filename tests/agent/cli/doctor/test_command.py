@@ -83,6 +83,21 @@ async def test_what_is_answered_in_the_service_s_place_is_no_reason_to_ask_the_d
     assert "cellagent config show hosts" in found["api key"]["next"]
 
 
+async def test_a_service_that_fails_is_told_as_that_and_not_as_one_that_is_silent(
+    standin: StandIn, private_home: Path
+) -> None:
+    """Each secret was tried again for as long as it had, and then said to have no answer."""
+    write_profile(
+        "lab", {"hosts": {"device_cloud": standin.urls["device_cloud"]}}, {"api_key": "canary-0001"}
+    )
+    set_default_profile("lab")
+    await standin.control({"faults": ["server-error=503*9@/v1/account"]})
+    done = await cellagent("doctor", "--json", "--port", "virtual:")
+    found = {line["check"]: line for line in done.lines}
+    assert "503" in found["api key"]["says"]
+    assert "try again" not in done.err
+
+
 async def test_who_reads_along_is_named_and_whoever_is_trusted_passes(
     standin: StandIn, private_home: Path, tmp_path: Path
 ) -> None:
