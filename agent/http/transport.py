@@ -88,11 +88,11 @@ class StreamedResponse:
         self.status = response.status_code
         self.headers: dict[str, str] = {k.lower(): v for k, v in response.headers.items()}
         self._response = response
-        self._place, self._proxy = place, proxy
+        self.place, self._proxy = place, proxy
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with own_errors(self._place, self._proxy, answers=True):
+        with own_errors(self.place, self._proxy, answers=True):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
@@ -325,14 +325,13 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
 
 async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
     """Return the whole body, decoded if it was sent compressed all the same."""
+    answer = f"the answer of {stream.place}"
     declared = stream.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 19 and int(declared) > max_bytes:
-        raise errors.BadAnswer(f"the answer has {declared} bytes; at most {max_bytes} are read")
+        raise errors.BadAnswer(f"{answer} has {declared} bytes; at most {max_bytes} are read")
     encoding = stream.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
-        raise errors.BadAnswer(
-            f"the answer is encoded as {encoding[:40]!r}, which was not asked for"
-        )
+        raise errors.BadAnswer(f"{answer} is encoded as {encoding[:40]!r}, which was not asked for")
     inflate = zlib.decompressobj(47) if encoding in {"gzip", "deflate"} else None
     body, came = bytearray(), False
     async for chunk in stream.chunks():
@@ -342,9 +341,9 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
             missing = max_bytes + 1 - len(body)
             body += inflate.decompress(chunk, missing) if inflate else chunk
         except zlib.error as error:
-            raise errors.BadAnswer("the compressed answer is damaged") from error
+            raise errors.BadAnswer(f"{answer} is compressed, and damaged") from error
         if len(body) > max_bytes:
-            raise errors.BadAnswer(f"the answer is larger than {max_bytes} bytes")
+            raise errors.BadAnswer(f"{answer} is larger than {max_bytes} bytes")
     if inflate and came and not inflate.eof:  # an answer without a body has a coding, too
-        raise errors.BadAnswer("the compressed answer is cut short")
+        raise errors.BadAnswer(f"{answer} is compressed, and cut short")
     return bytes(body)

@@ -206,7 +206,10 @@ async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> No
         (httpx.Response(200, content=b""), "expected JSON, got an empty body"),
         (httpx.Response(200, content=b"[" * 100_000), "expected JSON"),
         (httpx.Response(200, content=b'{"a": NaN}'), "expected JSON"),
-        (httpx.Response(200, content=b"x" * (9 * 1024 * 1024)), "at most 8388608 are read"),
+        (
+            httpx.Response(200, content=b"x" * (9 * 1024 * 1024)),
+            "the answer of cloud.example:443 has 9",
+        ),
         (
             httpx.Response(200, stream=httpx.ByteStream(b"x"), headers={"content-encoding": "br"}),
             "which was not asked for",
