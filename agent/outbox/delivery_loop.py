@@ -159,7 +159,7 @@ class Delivery:
     async def _failed(self, lane: Lane, items: list[Item], error: Exception) -> None:
         kind = classify_failure(error, len(items))
         self._back_off(lane, kind, error, items)
-        _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, kind.value)
+        _log.warning("%s of %s: %s", lane[1], lane[0] or "-", error)
         message, ids = items[0].message, [item.id for item in items]
         if kind is not FailureKind.REFUSED or items[-1].message != message:
             await self.outbox.atransact(lambda store: store.release(ids))
