@@ -148,6 +148,7 @@ class KitConnection:
         self.link.concern.log(
             logging.INFO, f"another kit than before is here: {self.identity.device_id}"
         )
+        self.link.swaps.notify_changed()
         self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()

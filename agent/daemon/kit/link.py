@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agent.config.profile import KitSettings
 from agent.daemon.control.protocol import LeaseAnswer
@@ -21,7 +21,7 @@ from agent.daemon.kit.held_port import HeldPort, PortState
 from agent.daemon.snapshot import ConcernStatus, LinkStatus, Phase
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
-from agent.tasks import first_of, wait_for_event
+from agent.tasks import Changing, first_of, wait_for_event
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.protocol.errors import AtError, LinkLost, ModemReset
@@ -41,6 +41,7 @@ _SET_MODE = re.compile(rb"\+CFUN *= *(\d{1,3})[ ,;\r\n]", re.IGNORECASE)
 _ASK_POSITION = re.compile(rb"#XNRFCLOUDPOS *= *[0-9]", re.IGNORECASE)
 _TAIL = 64
 """So many bytes of what a lease wrote are kept: a command may come in pieces."""
+T = TypeVar("T")
 
 
 class KitBusy(ResourceUnavailable, Unavailable):
@@ -142,6 +143,8 @@ class KitLink:
         self._state = KitLinkState.AWAY
         self._up = asyncio.Event()
         """Set while there is a modem for others."""
+        self.swaps = Changing()
+        """Changes when a modem has answered that is another kit's than the one before."""
 
     @property
     def is_leased(self) -> bool:
@@ -250,6 +253,21 @@ class KitLink:
         if self.modem is None and self.concern.phase is not Phase.TROUBLE:
             await wait_for_event(self._up, OPENING_S)
         return self.available()
+
+    async def while_same_kit(self, work: Coroutine[object, None, T]) -> T:
+        """Return what `work` returns; raise LinkLost, and end it, where another kit comes."""
+        swapped = self.swaps.next_change
+        result: list[T] = []
+
+        async def done() -> None:
+            result.append(await work)
+
+        async def other() -> None:
+            await swapped.wait()
+            raise LinkLost(f"{self.settings.port}: another kit is here")
+
+        await first_of(done(), other())
+        return result[0]
 
     # --- exclusive use
 

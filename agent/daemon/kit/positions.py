@@ -86,7 +86,7 @@ class KitPositions:
         self, profile: Profile, client: HttpClient, may_be_registered: Callable[[], bool]
     ) -> None:
         try:
-            await self.find(profile, client)
+            await self._link.while_same_kit(self.find(profile, client))
         except AgentError:
             if may_be_registered():
                 raise

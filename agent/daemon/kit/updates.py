@@ -13,6 +13,7 @@ from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
+from agent.errors import AgentError
 from agent.fota.clock import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
@@ -24,7 +25,7 @@ from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_of_kit
 from at.firmware_gate import read_verdict
 from at.found_state import NOT_BACK
-from at.protocol.errors import LinkLost
+from at.protocol.errors import AtError, LinkLost
 
 # A job that was cancelled at the cloud is known there: it is no event.
 JOB_END_KINDS = {
@@ -75,13 +76,17 @@ class KitUpdates:
             ) as runner:
                 observer.journal = runner.journal
                 try:
-                    return await runner.pull()
+                    result = await runner.pull()
+                except (AgentError, AtError):
+                    self.publish_ends(runner.journal.results)
+                    raise
                 finally:
                     self._link.expects_restart = False
-                    self.publish_ends(runner.journal.results)
+                self.publish_ends(runner.journal.results)
+                return result
 
         await poll_jobs(
-            pull,
+            lambda: self._link.while_same_kit(pull()),
             _PollingObserver(self.concern),
             interval_s=fota.interval_s,
             quiet=parse_quiet_hours(fota.quiet_hours),

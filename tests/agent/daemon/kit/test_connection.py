@@ -19,6 +19,8 @@ from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
+from agent.fota.jobs import JobStatus
+from agent.fota.journal import JobResult
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait
@@ -126,6 +128,10 @@ def is_other() -> bool:
 def imei_by_the_time(command: str) -> str | None:
     imei = "490154203237518" if is_other() else "352656100367872"
     return f'+CGSN: "{imei}"' if command == "AT+CGSN=1" else ""
+
+
+def imei_and_firmware_by_the_time(command: str) -> str | None:
+    return "mfw_nrf91x1_2.0.1" if command == "AT+CGMR" else imei_by_the_time(command)
 
 
 async def seen_of_both(kit: KitAgent, look: Callable[[], Awaitable[Any]]) -> list[Any]:
@@ -237,3 +243,38 @@ def test_a_kit_is_located_and_asked_for_jobs_once_at_its_contact_and_not_at_each
     virtual_time.run(look_after())
     assert modem.received.count("AT+CEREG?") > 10
     assert (len(located), len(pulled)) == (1, 1)
+
+
+def test_what_is_under_way_for_the_kit_before_ends_where_another_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun: list[tuple[str, bool]] = []
+    ended: list[tuple[str, bool]] = []
+    result = JobResult(
+        job_id="job-1", status=JobStatus.SUCCEEDED, detail="v2 runs", at=NOW.isoformat()
+    )
+
+    async def work(name: str) -> None:
+        begun.append((name, is_other()))
+        await asyncio.sleep(1e6 if is_other() else 100.0)
+        ended.append((name, is_other()))
+
+    @asynccontextmanager
+    async def runner(*_: object, **__: object) -> AsyncIterator[object]:
+        journal = SimpleNamespace(results=() if is_other() else (result,))
+        yield SimpleNamespace(pull=lambda: work("pull"), journal=journal)
+
+    monkeypatch.setattr(KitPositions, "find", lambda *_: work("find"))
+    monkeypatch.setattr(updates, "runner_of_kit", runner)
+    modem = LineModem(imei_and_firmware_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, registry := StatusRegistry())
+
+    async def look_after() -> None:
+        kit.start()
+        await asyncio.sleep(300.0)
+        await kit.stop()
+
+    virtual_time.run(look_after())
+    assert sorted(begun) == [("find", False), ("find", True), ("pull", False), ("pull", True)]
+    assert not ended, "it was done in the name of the other kit"
+    assert not any(status.last for _, status in registry.statuses() if hasattr(status, "last"))

@@ -111,7 +111,7 @@ def located_kit(
     monkeypatch.setattr(positions, "locator_for", lambda *_: found)
     record = record or SimpleNamespace(position=None, reported=None)
     store: Any = SimpleNamespace(record=record, append_position=ignore, update=ignore)
-    link: Any = SimpleNamespace(wait_up=modem)
+    link: Any = SimpleNamespace(wait_up=modem, while_same_kit=lambda work: work)
     return KitPositions(StatusRegistry().add_concern(LocationStatus, "kit"), link, store)
 
 
