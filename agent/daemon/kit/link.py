@@ -24,6 +24,7 @@ from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import Changing, first_of, wait_for_event
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
+from at.imei import read_imei
 from at.protocol.errors import AtError, LinkLost, ModemReset
 from at.protocol.state_machine import Transitions
 from at.transcripts.recorder import Recorder, TappedTransport
@@ -295,12 +296,21 @@ class KitLink:
             self._exclusive.release()
 
     @contextlib.asynccontextmanager
-    async def exclusive_port(self, port: str, what: str) -> AsyncIterator[None]:
+    async def exclusive_port(
+        self, port: str, what: str, *, imei: str | None = None
+    ) -> AsyncIterator[None]:
         """Have exclusive use of the kit, and one of its ports released to `what`.
 
-        The kit's other ports stay open. For "" no port is released.
+        The kit's other ports stay open. For "" no port is released. Raises LinkLost where the kit
+        of `imei` is not the one that answers; "" for any that answers.
         """
         async with self.exclusive(what), contextlib.AsyncExitStack() as stack:
+            if imei is not None and (
+                self.modem is None or (imei and await read_imei(self.modem) != imei)
+            ):
+                raise LinkLost(
+                    f"{self.settings.port}: another kit is here, or none: not for {what}"
+                )
             for held in await asyncio.to_thread(self._held_as, port):
                 await stack.enter_async_context(held.released(what))
             yield

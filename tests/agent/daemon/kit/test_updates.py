@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 from agent.config.profile import KitSettings
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
-from agent.daemon.kit.updates import JOB_END_KINDS, KitUpdates, _WakeableClock
+from agent.daemon.kit.updates import JOB_END_KINDS, ExclusiveInstaller, KitUpdates, _WakeableClock
 from agent.daemon.snapshot import FotaStatus, LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult, Journal, journal_folder
 from at.driver.modem import Modem
+from at.imei import read_imei
+from at.protocol.errors import LinkLost
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
@@ -253,6 +256,40 @@ async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reloa
     ]
     assert len(refused) == 1, agent.log
     assert good not in "\n".join(agent.log)
+
+
+@pytest.mark.parametrize(
+    ("imei", "is_here", "is_given"),
+    [("356561000000007", True, False), ("", True, True), ("", False, False), ("its", True, True)],
+)
+async def test_an_image_is_given_to_the_kit_of_the_update_alone(
+    imei: str, is_here: bool, is_given: bool
+):
+    """Another one may have come meanwhile; `its` stands for the IMEI of the one that is here."""
+
+    class Inner:
+        port = ""
+
+        async def install(self, package: Any, progress: Any) -> str:
+            given.append((package, progress))
+            return ""
+
+    async def serve(modem: Modem) -> None:
+        if is_here:
+            link.ready(modem)
+        inner: Any = Inner()
+        told = await read_imei(modem) if imei == "its" else imei
+        installer = ExclusiveInstaller(inner, link, told, partial(asyncio.sleep, 0))
+        await installer.install(package, print)
+        raise LinkLost("away")
+
+    given: list[tuple[Any, Any]] = []
+    package: Any = object()
+    concern = StatusRegistry().add_concern(LinkStatus, "kit")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    with pytest.raises(LinkLost):
+        await link.run()
+    assert given == [(package, print)] * is_given
 
 
 def test_every_end_of_a_job_is_an_event_but_one_that_the_cloud_took_back():
