@@ -94,7 +94,10 @@ class PortSource:
         from agent.console.port import find_console
         from at.protocol.errors import PortError
 
-        port = await find_console(self._kit, self._window.note, self._listing)
+        found = await find_console(self._kit, self._window.note, self._listing)
+        port = found.port
+        if found.data:
+            await self._handle(self._reader.receive(found.data))
         first = True
         while True:
             try:

@@ -227,19 +227,26 @@ class KitConsole:
 
     async def _read_own_port(self, kit: KitSettings) -> None:
         async with self.held_port.opened():  # all ports are opened to find it
-            port = self.held_port.name = await own_port(kit)
+            found = await own_port(kit)
+            port = self.held_port.name = found.port
         with self.concern.changing() as status:
             status.port = port or "the AT port"
         if not port:
             if not self._forwarder.is_stuck:
                 self.concern.set_well()
             await asyncio.Event().wait()  # items come by `read_at_port`
+        reader = ConsoleReader(counts=self._counts)
+        if found.data:
+            self.on_open()
+            await self.handle(reader.receive(found.data), is_own=True)
         while True:
             async with self.held_port.opened():
-                await first_of(self._read(port, kit.baud), self.held_port.release_requested())
+                reading = self._read(port, kit.baud, reader)
+                await first_of(reading, self.held_port.release_requested())
+            reader = ConsoleReader(counts=self._counts)
 
-    async def _read(self, port: str, baud: int) -> None:
-        reader, receiver = ConsoleReader(counts=self._counts), ByteQueue()
+    async def _read(self, port: str, baud: int, reader: ConsoleReader) -> None:
+        receiver = ByteQueue()
         transport = console_transport(port, baud)
         self.on_open()
         await transport.open(receiver)

@@ -14,6 +14,8 @@ from agent.cli.console.window import ConsoleWindow
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleItem
 from agent.console.log_line import LogLine
+from agent.console.port import Heard
+from agent.tasks import first_of
 from agent.wiring.forwarding import StoreThenShow
 from at.protocol.errors import PortError
 from tests.support.modem.byte_arrivals import LAST, until_the_last
@@ -121,3 +123,31 @@ async def test_what_was_received_before_the_end_is_handled_as_well(
         window.close()
     lines = [item.line for item in handled if isinstance(item, LogLine)]
     assert lines == ["one", "two", "the last of it"]
+
+
+@pytest.mark.contract("O3.4")
+async def test_what_was_printed_while_the_console_was_looked_for_is_handled_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def find(*_: object) -> Heard:
+        return Heard(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"one\r\ntw")
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"o\r\nthree\r\n")
+        await is_read.wait()
+        writer.close()
+
+    async def handle(items: Sequence[ConsoleItem]) -> None:
+        lines.extend(item.line for item in items if isinstance(item, LogLine))
+        if "three" in lines:
+            is_read.set()
+
+    monkeypatch.setattr("agent.console.port.find_console", find)
+    lines: list[str] = []
+    is_read = asyncio.Event()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        window = ConsoleWindow(False, None, "")
+        source = PortSource(KitSettings(), window, handle, TypedLines([]))
+        await asyncio.wait_for(first_of(source.run(), is_read.wait()), 30)
+        window.close()
+    assert lines == ["one", "two", "three"]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from agent.config.profile import KitSettings, OutboxSettings
 from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console.log_line import parse_line
+from agent.console.port import Heard
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.kit.identity import KitStore
@@ -23,6 +25,7 @@ from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
 from agent.daemon.status import StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox, Receipt
+from agent.tasks import cancel_and_wait
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
 from at.protocol.line.exchange import Exchange
@@ -347,6 +350,32 @@ async def test_what_a_port_of_its_own_has_received_is_on_disk_whenever_the_port_
         slow.go.set()
         await asyncio.wait([running])
         assert totals(slow).waiting == 1 + len(others)
+
+
+@pytest.mark.contract("O3.4")
+async def test_what_was_printed_while_the_port_was_looked_for_is_stored_though_it_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def found(_kit: KitSettings) -> Heard:
+        asking.append(asyncio.ensure_future(released.enter_async_context(port.released("west"))))
+        await asyncio.sleep(0)
+        return Heard("/dev/ttyACM1", "".join(f"{line}\r\n" for line in printed_chunks).encode())
+
+    monkeypatch.setattr("agent.daemon.kit.console.own_port", found)
+    printed_chunks = export_lines(MESSAGE)
+    asking: list[asyncio.Task[None]] = []
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
+        registry, names = StatusRegistry(), IdentityTracker(PartialIdentity, PartialIdentity)
+        concern = registry.add_concern(ConsoleStatus, "kit")
+        console = KitConsole(concern, outbox, names, lambda: None)
+        port, released = console.held_port, AsyncExitStack()
+        running = asyncio.create_task(console.run(KitSettings(port="/dev/ttyACM0")))
+        while concern.status.chunks < len(printed_chunks):
+            await registry.changed()
+        assert port.released_to == "west"
+        await cancel_and_wait(running, *asking)
+        await released.aclose()
+        assert totals(outbox).waiting == len(printed_chunks)
 
 
 async def test_a_restart_is_shown_once_the_event_of_it_is_on_disk(tmp_path: Path):
