@@ -350,16 +350,14 @@ async def hold(link: KitLink, program: str) -> AsyncIterator[None]:
 
 
 async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> None:
-    """Connect another process to the modem until it closes. Raises KitAway, KitBusy.
+    """Connect another process to the modem until it closes. `name` is the name of the kit.
 
-    `name` is the name of the kit.
+    Raises KitAway, KitBusy, LinkLost, NoAnswer before the answer that it has begun.
     """
     async with link.exclusive(f"lent to {program}", patience_s=EXCLUSIVE_WAIT_S):
         modem = await link.wait_available()  # a hold may have ended just now
-        await holder.send(
-            LeaseAnswer(
-                True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value
-            )
+        answer = LeaseAnswer(
+            True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value
         )
         tail = b""
 
@@ -370,11 +368,13 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                 link.on_mode_asked(int(modes[-1]))
             write(data)
 
+        async def connect(write: Callable[[bytes], None]) -> None:
+            await holder.send(answer)  # from here on an error would be taken for bytes of the modem
+            await holder.write_through(partial(noted, write))
+
         try:
             with link.lent(modem):
-                await modem.pass_through(
-                    holder, lambda write: holder.write_through(partial(noted, write))
-                )
+                await modem.pass_through(holder, connect)
         finally:
             if _ASK_POSITION.search(tail):
                 modem.own_position.begin(modem.notices)

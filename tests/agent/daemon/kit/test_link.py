@@ -95,6 +95,26 @@ async def test_a_mode_that_comes_in_pieces_from_the_holder_of_a_lease_is_noted()
     assert modes == [4]
 
 
+async def test_a_lease_of_a_modem_that_is_lost_meanwhile_is_refused_and_not_answered_first():
+    """Behind the answer come bytes of the modem: the error would be taken for some."""
+
+    class Holder(Terminal):
+        async def send(self, answer: LeaseAnswer) -> None:
+            raise AssertionError(answer)
+
+    async def serve(modem: Modem) -> None:
+        link.ready(modem)
+        await modem.close()
+        with pytest.raises(LinkLost):
+            await lease(link, "left", Holder(), "a terminal")
+        raise LinkLost("as it was to end")
+
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    with pytest.raises(LinkLost, match="as it was to end"):
+        await link.run()
+
+
 async def test_a_lease_waits_for_a_link_that_is_opened_again_behind_a_hold() -> None:
     async def serve(modem: Modem) -> None:
         link.ready(modem)
