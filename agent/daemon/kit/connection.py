@@ -70,6 +70,7 @@ class KitConnection:
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
         self.identity.on_names = self._look_again.set
+        self.identity.on_doubt = self.console.doubt
         self.identity.on_other = self._forget
         self.link.on_mode_asked = self._on_mode_asked
         self.link.on_given_back = self._on_given_back
@@ -152,6 +153,7 @@ class KitConnection:
         self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
+        self._restarts.count = 0  # what its lines tell of the start that is under way is kept
         self._credentials = KitCredentials(self.store)
         self._provisioning.findings = ()
         self.console.forget()
@@ -159,7 +161,7 @@ class KitConnection:
         self.positions.forget()
         self.updates.forget()
         with self.link.concern.changing() as status:
-            status.history = []
+            status.history, status.restarts = [], 0
 
     async def _read(self, modem: Modem) -> None:
         """Read signal, supply and temperature, if nobody has the kit and its modem is awake."""

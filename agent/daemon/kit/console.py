@@ -43,6 +43,7 @@ from at.protocol.line.items import Item, Restart, Unknown
 MOST_WAITING = 1024 * 1024
 """Bytes that wait for one watcher: ten thousand lines. A single larger dump waits all the same."""
 _REPORT_AND_DUMP = timedelta(minutes=2)  # from a crash's report to the end of its dump, at most
+_COUNTED = ("chunks", "dumps", "faults", "reboots", "damaged")
 _BATCH = 65536  # bytes that a watcher gets at once
 
 
@@ -168,6 +169,7 @@ class KitConsole:
         self._keep_dump = keep_dump
         self._way = StoreThenShow([self._store])
         self._fault_is_taken = True
+        self._of_before: ConsoleStatus | None = None
 
     def take_fault(self) -> str:
         """Return what the kit reported of a crash, with its time; "" where that was taken before.
@@ -182,11 +184,18 @@ class KitConsole:
         thread = f" in thread {crash.thread}" if crash.thread else ""
         return f"{crash.what}{frame}{thread} ({crash.at:%H:%M:%SZ})"
 
+    def doubt(self) -> None:
+        """Note what is known of the kit: what it prints from now on may be another kit's."""
+        self._of_before = msgspec.structs.replace(self.concern.status)
+
     def forget(self) -> None:
-        """Forget the crash: it was another kit's."""
-        self._fault_is_taken = True
+        """Forget the crash and the counts of before the last doubt: they were another kit's."""
+        before = self._of_before or msgspec.structs.replace(self.concern.status)
         with self.concern.changing() as status:
-            status.crash = None
+            for name in _COUNTED:
+                setattr(status, name, getattr(status, name) - getattr(before, name))
+            if status.crash == before.crash:
+                status.crash, self._fault_is_taken = None, True
 
     # --- the AT port
 

@@ -94,8 +94,11 @@ class KitEvents:
         await first_of(self._store_added(), self._add_heartbeats(settings.heartbeat_s))
 
     def forget(self) -> None:
-        """Count anew: what was counted since the last heartbeat was another kit's."""
+        """Count anew: what was counted was another kit's."""
         self._metrics()
+        with self.concern.changing() as status:
+            for kind in AgentEventKind:
+                setattr(status, kind.counter, 0)
 
     async def store(self) -> None:
         """Store what is still in memory, as far as that can be done."""

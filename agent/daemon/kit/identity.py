@@ -68,6 +68,8 @@ class KitIdentity:
         """Is called whenever the kit's own events name it otherwise than before."""
         self.on_other: Callable[[], None] = lambda: None
         """Is called when a modem has answered that is another kit's than the one before."""
+        self.on_doubt: Callable[[], None] = lambda: None
+        """Is called when a port was opened behind which another kit may be."""
         self._doubted_since: float | None = None
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False
@@ -125,6 +127,7 @@ class KitIdentity:
         if self._doubted_since is None:
             self._doubted_since, self._is_doubted = now, True
             self._tell_outbox()
+            self.on_doubt()
 
     def end_old_doubt(self, now: float) -> bool:
         """Trust the record again where the modem has not answered for DOUBT_S; return whether."""

@@ -188,6 +188,26 @@ def test_the_heartbeat_of_another_kit_counts_nothing_of_the_one_before(
     assert counted["link_up_s"] < 100.0
 
 
+def test_the_counts_of_the_status_begin_anew_with_another_kit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
+    links, console, events = (
+        kit.link.concern.status,
+        kit.console.concern.status,
+        kit.events.concern.status,
+    )
+    of_the_kit = {"chunks", "dumps", "faults", "reboots", "damaged"}
+    for name in of_the_kit:
+        setattr(console, name, 3)
+    links.restarts = events.modem_reset_count = events.fota_succeeded_count = console.lost = 2
+    serve(kit, 100.0)
+    assert {getattr(console, name) for name in of_the_kit} == {0}
+    assert (links.restarts, events.modem_reset_count, events.fota_succeeded_count) == (0, 0, 0)
+    assert console.lost == 2, "it is the agent's, who had no room for it"
+
+
 def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
