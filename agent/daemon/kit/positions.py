@@ -33,6 +33,7 @@ class KitPositions:
         self._store = store
         self._asked_s = 0.0
         """How long the service asked to wait until a report is tried again; 0 if it did not."""
+        self._report_awaits_service = False
         with concern.changing() as status:
             status.position = _shown(store.record.position)
 
@@ -94,6 +95,7 @@ class KitPositions:
             self.concern.set_waiting("the kit to be on the network")
         else:
             self.concern.set_well()
+            self.concern.awaits_service = self._report_awaits_service
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
         """Find the position once and store it; report it to the device cloud if it changed."""
@@ -140,7 +142,7 @@ class KitPositions:
             if before is None or not differ_in_numbers_only(before, str(error)):
                 text = f"the change of place could not be reported: {error}"
                 self.concern.log(logging.WARNING, with_hint(text, hint))
-            self.concern.awaits_service = isinstance(error, Unavailable) and not self._asked_s
+            self._report_awaits_service = isinstance(error, Unavailable) and not self._asked_s
             return
         self._nothing_is_unreported()
         self._store.update(reported=position)
@@ -149,7 +151,7 @@ class KitPositions:
         self.concern.log(logging.INFO, f"at {where}; the device cloud was told")
 
     def _nothing_is_unreported(self) -> None:
-        self._asked_s = 0.0
+        self._asked_s, self._report_awaits_service = 0.0, False
         with self.concern.changing() as status:
             status.unreported = status.unreported_hint = None
 

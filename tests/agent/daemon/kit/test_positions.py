@@ -15,7 +15,7 @@ import pytest
 
 from agent.daemon.kit import positions
 from agent.daemon.kit.positions import KitPositions, pause_s
-from agent.daemon.snapshot import HISTORY, HeardCell, LocationStatus
+from agent.daemon.snapshot import HISTORY, HeardCell, LocationStatus, Phase
 from agent.daemon.status import StatusRegistry
 from agent.errors import RateLimited, Unreachable
 from agent.location.locator import Fix, LocationMethod
@@ -129,15 +129,13 @@ PROFILE: Any = SimpleNamespace(
 )
 
 
-async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_gone_with_the_kit(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_places_are_kept_up_to_a_bound_and_gone_with_the_kit(monkeypatch: pytest.MonkeyPatch):
     kit = located_kit(monkeypatch)
     concern, client = kit.concern, failing(Unreachable("no answer"))
     for _ in range(HISTORY + 5):
         await kit.find(PROFILE, client)
     assert len(concern.status.track) == HISTORY
-    assert (concern.status.unreported, concern.awaits_service) == ("no answer", True)
+    assert concern.status.unreported == "no answer"
     concern.status.neighbors = [HeardCell(6300, 17)]
     kit.forget()
     status = concern.status
@@ -157,6 +155,17 @@ def test_a_report_that_the_service_put_off_is_tried_again_when_it_asked_for_that
     assert 600.0 <= (kit.concern.status.next_try - began).total_seconds() < 700.0
     kit.service_is_back()
     assert not kit.concern.wake.is_set()
+
+
+def test_a_report_for_which_no_service_was_there_is_tried_again_when_one_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kit = located_kit(monkeypatch)
+    away = failing(Unreachable("no answer"))
+    with suppress(TimeoutError):
+        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, away, str, lambda: True), 1.0))
+    assert kit.concern.phase is Phase.WELL
+    assert kit.concern.awaits_service, "else the agent does not look whether it is back"
 
 
 BUSY = failing(RateLimited("too many", status=429, retry_after_s=5.0))
