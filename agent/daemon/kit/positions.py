@@ -96,6 +96,7 @@ class KitPositions:
         else:
             self.concern.set_well()
             self.concern.awaits_service = self._report_awaits_service
+            self.concern.wake.clear()  # what woke it meanwhile, as the network did, is done
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
         """Find the position once and store it; report it to the device cloud if it changed."""

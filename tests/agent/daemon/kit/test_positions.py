@@ -20,6 +20,7 @@ from agent.daemon.status import StatusRegistry
 from agent.errors import RateLimited, Unreachable
 from agent.location.locator import Fix, LocationMethod
 from agent.location.position import Position
+from agent.tasks import cancel_and_wait
 from tests.support.commands.running_agent import agent_on, concern_of, virtual_kit
 from tests.support.fota.update_offers import DEVICE, device_profile, onboard_device
 from tests.support.harness import virtual_time
@@ -166,6 +167,30 @@ def test_a_report_for_which_no_service_was_there_is_tried_again_when_one_is_back
         virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, away, str, lambda: True), 1.0))
     assert kit.concern.phase is Phase.WELL
     assert kit.concern.awaits_service, "else the agent does not look whether it is back"
+
+
+def test_a_kit_whose_network_comes_while_it_is_being_found_is_found_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """As one that is turned on by hand: the end of the lease wakes it, and then the network."""
+    kit = located_kit(monkeypatch)
+    begun: list[float] = []
+
+    async def find(*_: object) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(5.0)
+
+    async def turned_on() -> None:
+        nobody: Any = None
+        running = asyncio.ensure_future(kit.run(lambda: PROFILE, nobody, str, lambda: True))
+        await asyncio.sleep(1.0)
+        kit.try_again()
+        await asyncio.sleep(100.0)
+        await cancel_and_wait(running)
+
+    monkeypatch.setattr(kit, "find", find)
+    virtual_time.run(turned_on())
+    assert len(begun) == 1
 
 
 BUSY = failing(RateLimited("too many", status=429, retry_after_s=5.0))
