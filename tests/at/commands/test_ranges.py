@@ -1,12 +1,8 @@
-"""The numbers that each field of a line may have, in a record that can be read beside the manual.
-
-`python tests/at/commands/test_ranges.py` writes the record anew.
-"""
+"""The numbers that each field of a line may have, beside which the manual can be read."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,9 +10,9 @@ from at.commands.catalog import command_of
 from at.protocol import notices
 from at.protocol.errors import ParseError
 from at.protocol.values import name_before_colon
+from tests.support.harness.recorded import assert_recorded
 from tests.support.modem.typed_answers import ANSWERS, NOTICES
 
-RECORD = Path(__file__).with_name("ranges.txt")
 _NUMBER = re.compile(r"(?<![\w.\"-])-?\d+(?![\w.\"-])")
 _EDGES = (
     *(64, 90, 97, 100, 128, 256, 300, 359, 503, 512, 1000, 1024, 1282, 3000, 3200, 4096, 7000),
@@ -75,8 +71,4 @@ def record() -> str:
 
 
 def test_each_number_of_a_line_has_the_range_of_its_manual() -> None:
-    assert record().splitlines() == RECORD.read_text("utf-8").splitlines()
-
-
-if __name__ == "__main__":
-    sys.exit(RECORD.write_text(record(), "utf-8") and 0)
+    assert_recorded(Path(__file__).with_name("ranges.txt"), record())

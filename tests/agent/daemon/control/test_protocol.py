@@ -17,6 +17,7 @@ from agent.tasks import cancel_and_wait
 from at.virtual.server.pty import PtyServer
 from tests.support.commands.console_window import window
 from tests.support.commands.running_agent import RunningAgent, agent_on, concern_of, virtual_kit
+from tests.support.harness.recorded import assert_recorded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -198,7 +199,4 @@ async def test_the_protocol_is_what_is_recorded(tmp_path: Path) -> None:
         async with window(agent.environment, "--json", "--send", "AT%UNKNOWN=1") as shown:
             await shown.until("answer")
         text += recorder.text()
-    text = text.replace(str(tmp_path), "{home}")
-    if os.environ.get("RECORD_CONTROL"):
-        RECORDED.write_text(text)
-    assert text == RECORDED.read_text()
+    assert_recorded(RECORDED, text.replace(str(tmp_path), "{home}"))
