@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -288,6 +289,14 @@ async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Benc
     assert metrics[0] == {**nothing, **first, "link_lost_count": 2}
     then = {"interval_s": 3600.0, "agent_uptime_s": 7200.0, "link_up_s": 3600.0}
     assert metrics[1] == {**nothing, **then}
+
+
+def test_every_kind_of_event_has_its_count_in_the_status_and_its_line_in_the_page() -> None:
+    page = (Path(__file__).parents[4] / "docs/howto/crashes.md").read_text()
+    for kind in AgentEventKind:
+        words, reason = kind.value
+        assert kind.counter in EventsStatus.__struct_fields__
+        assert re.search(rf"\| {words} \|.*\| `0x{reason:04x}` \|", page)
 
 
 async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(bench: Bench):
