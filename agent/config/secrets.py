@@ -16,7 +16,7 @@ from typing import Literal, NoReturn
 from msgspec import Struct
 
 from agent.config.nearest import nearest
-from agent.errors import ConfigError, CredentialMissing
+from agent.errors import ConfigError
 from agent.extras import require
 from agent.files.private_files import read_private
 from agent.redact import HIDDEN, MIN_LENGTH, hide
@@ -140,16 +140,6 @@ class Secrets:
         """
         secret_and_origin = self._find(name)
         return secret_and_origin[0] if secret_and_origin else None
-
-    def require(self, name: str) -> Secret:
-        """Return the secret called `name`. Raises CredentialMissing, naming its variable."""
-        secret = self.get(name)
-        if secret is None:
-            raise CredentialMissing(
-                f"no {SECRETS[name].about} is configured",
-                hint=f"set {SECRETS[name].variable}, or `cellagent config set {name}`",
-            )
-        return secret
 
     def origin(self, name: str) -> Origin | None:
         """Return the source that `get` takes the secret from, None if there is none."""
