@@ -7,7 +7,6 @@ kill anywhere and goes on from there.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.errors import RefusedByRule
 from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.fota.clock import AsyncClock, LoopClock
@@ -53,12 +52,12 @@ class Planner:
     verdict: Callable[[], Awaitable[FirmwareVerdict]]
 
     async def plan(self, offered: jobs.Execution) -> UpdatePlan:
-        """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
+        """Return the plan of a job. Raises FirmwareRefused, AtError."""
         verdict = await self.verdict()
         try:
             job = read_offered(offered.job_id, offered.document)
         except jobs.MalformedJob as bad:
-            require_allowed(verdict)
+            verdict.require()
             return UpdatePlan(offered, None, (), "", str(bad), "")
         needed = verification.required_level(job.kind, self.trust).word
         if job.by_kit:
@@ -102,17 +101,11 @@ class Planner:
 
     async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
         if job.kind not in jobs.MODEM_TYPES or not verdict.older:
-            require_allowed(verdict)
+            verdict.require()
         installer = self.installer
         too_old = verdict.text if verdict.older else ""
         facts = jobs.KitFacts(installer.name, installer.types, too_old)
         return jobs.reject_reason(job, facts) or await installer.check(job)
-
-
-def require_allowed(verdict: FirmwareVerdict) -> None:
-    """Raise RefusedByRule for a modem in whose name nothing but D1.4's refusal is reported."""
-    if not verdict.allowed:
-        raise RefusedByRule(verdict.reason, hint=verdict.hint)
 
 
 class UpdateRunner:
@@ -148,7 +141,7 @@ class UpdateRunner:
 
         Raises AgentError where the cloud or the download host is out of reach, or another server
         answers in its place (call again later), at.AtError where the kit is (call again later as
-        well), RefusedByRule for the firmware gate.
+        well), FirmwareRefused for the firmware gate.
         """
         done = await self._go_on_installing()
         await self._reporter.deliver()

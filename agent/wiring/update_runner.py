@@ -25,7 +25,7 @@ from agent.fota.jobs import FirmwareType
 from agent.fota.journal import Journal, is_installing, journal_folder, sole_worker
 from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
-from agent.fota.runner import Planner, UpdateRunner, require_allowed
+from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import ProofLevel, TrustPolicy, load_public_key
 from agent.http import HttpClient
 from agent.observability.ingest.device_identity import PartialIdentity
@@ -68,11 +68,11 @@ async def device_id_of(modem: Modem | None) -> str:
 
 
 async def _told_id(modem: Modem | None, ask_verdict: AskVerdict) -> str:
-    """Return `device_id_of`. Raises RefusedByRule where the firmware is why there is none."""
+    """Return `device_id_of`. Raises FirmwareRefused where the firmware is why there is none."""
     try:
         return await device_id_of(modem)
     except ConfigError:
-        require_allowed(await ask_verdict())
+        (await ask_verdict()).require()
         raise
 
 

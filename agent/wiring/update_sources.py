@@ -20,7 +20,6 @@ from agent.fota.releases import (
     offered_by_kit,
     offered_release,
 )
-from agent.fota.runner import require_allowed
 from agent.http import HttpClient
 from agent.observability.api.client import FetchLatestModemRelease, FetchLatestRelease
 from agent.observability.ingest.device_identity import PartialIdentity
@@ -39,15 +38,15 @@ class DeviceJobs:
     """The jobs of one device, over one client, as far as its modem's firmware permits.
 
     A kit whose firmware is refused has no jobs, but for those that a user refuses for one that is
-    older (clauses D1.3, D1.4): those go with the API key. All methods raise RefusedByRule for the
-    others, at.AtError where the modem cannot be asked.
+    older (clauses D1.3, D1.4): those go with the API key. All methods raise FirmwareRefused for
+    the others, AtError where the modem cannot be asked.
     """
 
     def __init__(self, client: HttpClient, device_id: str, ask_verdict: AskVerdict) -> None:
         self.device_id = device_id
         self._ask_verdict = ask_verdict
         self._verdict: FirmwareVerdict | None = None
-        self._client = client.acting_as(kit_gate=self._require_allowed)
+        self._client = client.acting_as(kit_gate=self._require_firmware)
 
     async def verdict(self) -> FirmwareVerdict:
         """Return the verdict on the modem's firmware, which is asked for once."""
@@ -69,14 +68,14 @@ class DeviceJobs:
         )
 
     async def _is_to_be_refused(self) -> bool:
-        """Return whether a job can only be refused, by a user. Raises RefusedByRule if not even."""
+        """Return whether a job can only be refused, by a user; FirmwareRefused if not even."""
         verdict = await self.verdict()
         if verdict.older and Scheme.API_KEY in self._client.keyring:
             return True
-        require_allowed(verdict)
+        verdict.require()
         return False
 
-    async def _require_allowed(self) -> None:
+    async def _require_firmware(self) -> None:
         (await self.verdict()).require()
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import NotFound, RefusedByRule, Unavailable
+from agent.errors import NotFound, Unavailable
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.jobs import MAX_IMAGE_BYTES, JobStatus
 from agent.fota.releases import ReleaseNotKept
+from at.protocol.errors import FirmwareRefused
 from tests.support.fota.download_server import Fault
 from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedService
 from tests.support.fota.update_scene import Scene, scene
@@ -98,7 +99,7 @@ async def test_no_other_job_is_touched_in_the_name_of_an_old_modem(
 ) -> None:
     async with scene(tmp_path) as here:
         here.offer(**change)
-        with pytest.raises(RefusedByRule, match=r"1\.2\.7.* device calls need"):
+        with pytest.raises(FirmwareRefused, match=r"1\.2\.7.* device calls need"):
             await here.pull(modem_firmware="mfw_nrf9160_1.2.7")
     assert not here.cloud.reports
     assert here.journal.open_job is None
@@ -110,7 +111,7 @@ async def test_a_modem_that_is_refused_but_not_as_too_old_is_not_called_too_old(
 ) -> None:
     async with scene(tmp_path) as here:
         here.offer(firmwareType="MODEM")
-        with pytest.raises(RefusedByRule, match="production test image"):
+        with pytest.raises(FirmwareRefused, match="production test image"):
             await here.pull(modem_firmware="mfw-pti_nrf91x1_2.3.8")
     assert not here.cloud.reports
 

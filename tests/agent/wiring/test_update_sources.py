@@ -14,7 +14,7 @@ from agent.call import Host, Scheme
 from agent.config import Profile
 from agent.config.profile import FotaSettings, KitSettings
 from agent.config.secrets import Secret
-from agent.errors import AgentError, ConfigError, EmptyAnswer, RefusedByRule
+from agent.errors import AgentError, ConfigError, EmptyAnswer
 from agent.fota.installers.base import RunningVersion
 from agent.fota.jobs import Execution, FirmwareType, JobStatus
 from agent.fota.journal import JobResult, Journal, OpenJob
@@ -23,6 +23,7 @@ from agent.http import HttpClient
 from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.update_sources import DeviceJobs, UpdateSources, releases_of
 from at.firmware_gate import FirmwareVerdict, firmware_verdict
+from at.protocol.errors import FirmwareRefused
 from at.tokens.jwt import Jwt
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.kit_gates import verdict_on
@@ -63,7 +64,7 @@ async def test_of_a_refused_modem_a_user_alone_speaks_and_only_of_one_that_is_to
     )
     cloud = DeviceJobs(client, "kit-1", verdict_on(firmware))
     for call in (cloud.current(), cloud.report("job-1", JobStatus.REJECTED, "")):
-        with nullcontext() if sent else pytest.raises(RefusedByRule):
+        with nullcontext() if sent else pytest.raises(FirmwareRefused):
             await call
     assert {each.headers["authorization"] for each in asked} == (
         {"Bearer api-key-of-a-test"} if sent else set()

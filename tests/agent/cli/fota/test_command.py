@@ -240,7 +240,7 @@ async def test_an_old_modem_gets_no_modem_image_and_the_cloud_hears_why(
         assert "download [" not in err
         monkeypatch.delenv("CELLAGENT_API_KEY")
         code, (told,), _ = await fota("pull")
-        assert (code, told["error"]["kind"]) == (4, "refused")
+        assert (code, told["error"]["kind"]) == (4, "firmware")
         assert "1.2.7" in told["error"]["message"]
 
 
