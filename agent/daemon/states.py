@@ -96,7 +96,7 @@ def meaning(status: ConcernStatus, now: datetime) -> Finding:
 
 def duration(seconds: float) -> str:
     """Return a duration in the largest unit of which there are two or more."""
-    seconds = max(0.0, seconds)
+    seconds = max(0.0, seconds)  # the clock may have been set back
     unit, size = next((each for each in _UNITS if seconds >= 2 * each[1]), _UNITS[-1])
     return f"{seconds / size:.0f} {unit}"
 

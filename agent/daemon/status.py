@@ -23,7 +23,7 @@ import msgspec
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
-from agent.daemon.states import row_of
+from agent.daemon.states import duration, row_of
 from agent.errors import BadAnswer, RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
 from agent.files.private_files import disk_hint
 from agent.redact import redact
@@ -180,11 +180,10 @@ class Concern(Generic[S_co]):
 
     def _end_failures(self, how: str) -> None:
         if self.phase is Phase.TROUBLE and self._trouble_told:
-            # The clock may have been set back.
-            took = max(0.0, (self._registry.now() - self.status.since).total_seconds())
+            took = duration((self._registry.now() - self.status.since).total_seconds())
             tries = self.status.failures
             again = "" if tries == 1 else f", after {tries} tries"
-            self._write(logging.INFO, f"{how} after {_duration(took)}{again}")
+            self._write(logging.INFO, f"{how} after {took}{again}")
         self.awaits_service = False
         self.status.failures, self.status.next_try = 0, None
 
@@ -335,11 +334,3 @@ class StatusRegistry(Changing):
     async def changed(self) -> None:
         """Wait for the next change of any concern."""
         await self.next_change.wait()
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -143,7 +143,7 @@ def test_a_state_has_the_time_of_its_change_and_its_end_is_logged_with_how_long_
     assert concern.status.since == datetime.fromtimestamp(1000, UTC)
     concern.set_well()
     assert (concern.status.since.timestamp(), concern.status.failures) == (8200.0, 0)
-    assert caplog.messages == ["no answer", "works again after 2.0 h, after 2 tries"]
+    assert caplog.messages == ["no answer", "works again after 2 h, after 2 tries"]
 
 
 def trouble_and_end(concern: Concern[OutboxStatus]) -> None:
