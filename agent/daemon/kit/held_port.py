@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from agent.daemon.snapshot import PortStatus
 from agent.daemon.status import Concern
-from agent.tasks import wait_for_event
+from agent.tasks import Changing, wait_for_event
 from at.ports.usb import same_port
 from at.protocol.state_machine import Transitions
 
@@ -63,17 +63,17 @@ TRANSITIONS = Transitions(
 """A port that the agent holds is open, or a program that asked for it has it: never both."""
 
 
-class HeldPort:
+class HeldPort(Changing):
     """One port that the agent holds for a concern, except while it is released to a program."""
 
     def __init__(self, concern: Concern[PortStatus], name: str | None = None) -> None:
+        super().__init__()
         self.name = name
         """None while it is not known, so that it may be any port; "" if there is no such port."""
         self.released_to = ""
         """The program, or the work of the agent, that it is released to; "" while it is not."""
         self._concern = concern
         self.state = PortState.CLOSED
-        self._changed = asyncio.Event()
         self._no_dump = asyncio.Event()
         self._no_dump.set()
         self._released_s = 0.0
@@ -125,12 +125,11 @@ class HeldPort:
 
     def _go(self, event: PortEvent) -> None:
         self.state = TRANSITIONS[self.state, event]
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.notify_changed()
 
     async def _until(self, state: PortState) -> None:
         while self.state is not state:
-            await self._changed.wait()
+            await self.next_change.wait()
 
     @contextlib.contextmanager
     def _counted(self, to: str) -> Iterator[None]:

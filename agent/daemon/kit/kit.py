@@ -1,7 +1,7 @@
 """One kit: its link, console, events, positions and updates, wired together."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -68,15 +68,6 @@ class KitAgent:
             lambda unnamed, device: outbox.submit(lambda s: s.name_device(unnamed, device)),
         )
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
-        self.console = KitConsole(
-            registry.add_concern(ConsoleStatus, name),
-            outbox,
-            self._identity.device,
-            wake_delivery,
-            store_events=self._store_events,
-            keep_dump=self._store.keep_dump,
-        )
-        self.link.ports.append(self.console.held_port)
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),
             outbox,
@@ -84,6 +75,15 @@ class KitAgent:
             wake_delivery,
             self.link.up_s,
         )
+        self.console = KitConsole(
+            registry.add_concern(ConsoleStatus, name),
+            outbox,
+            self._identity.device,
+            wake_delivery,
+            store_events=self.events.store,
+            keep_dump=self._store.keep_dump,
+        )
+        self.link.ports.append(self.console.held_port)
         self.recent = registry.recent(name)
         self.link.on_steps = self.recent.add_steps
         self.link.on_registration = partial(self.recent.add, NETWORK)
@@ -120,14 +120,14 @@ class KitAgent:
     def start(self) -> None:
         """Start all tasks: those of the ports and those that need the services."""
         link, console = self.link, self.console
-        self._port_tasks.append(_task(supervise(link.concern, link.run)))
+        self._port_tasks.append(asyncio.create_task(supervise(link.concern, link.run)))
         if self.settings.console_port == "none":
             console.held_port.name = ""
             console.concern.set_off("kit.console_port is none")
         else:
             work = partial(console.run, self.settings)
             supervised = supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)
-            self._port_tasks.append(_task(supervised))
+            self._port_tasks.append(asyncio.create_task(supervised))
         self._start_service_tasks()
 
     def concerns(self) -> list[KitConcern]:
@@ -159,9 +159,9 @@ class KitAgent:
         updating = partial(updates.run, profile, client)
         telling = partial(events.run, profile, client.keyring)
         self._service_tasks = [
-            _task(supervise(positions.concern, locating, longest_s=longest)),
-            _task(supervise(updates.concern, updating)),
-            _task(supervise(events.concern, telling)),
+            asyncio.create_task(supervise(positions.concern, locating, longest_s=longest)),
+            asyncio.create_task(supervise(updates.concern, updating)),
+            asyncio.create_task(supervise(events.concern, telling)),
         ]
 
     def keep_house(self) -> None:
@@ -204,9 +204,6 @@ class KitAgent:
     async def _serve(self, modem: Modem) -> None:
         await self._connection.serve(modem)
 
-    async def _store_events(self) -> None:
-        await self.events.store()
-
     def _refusal(self) -> str:
         contact = self._connection.contact
         return "" if contact is None else contact.refusal
@@ -242,10 +239,6 @@ class KitAgent:
     async def _ask_modem(self, subject: str, life_s: int) -> Jwt:
         tag = self.profile.provisioning.security_tag
         return await ask_modem(await self.link.wait_available(), tag)(subject, life_s)
-
-
-def _task(work: Coroutine[object, None, None]) -> asyncio.Task[None]:
-    return asyncio.ensure_future(work)
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
