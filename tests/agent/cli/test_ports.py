@@ -12,6 +12,7 @@ import pytest
 from agent.cli.ports import as_json
 from at.discovery import UsbPort, survey
 from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.command_line import objects
 
 AGENT = [sys.executable, "-m", "agent"]
 
@@ -45,11 +46,6 @@ def test_a_port_that_is_not_there_is_told_with_exit_code_3(tmp_path: Path) -> No
     [told] = [json.loads(line) for line in ended.stdout.splitlines()]
     assert told["answers"] is False
     assert told["reason"]
-
-
-def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert "Traceback" not in run.stderr, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 def test_ports_over_a_pty_have_the_fixed_shape(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from agent.standin.principal import DEVICE_KEYS
 from at.commands.credentials import CredentialType
 from at.tokens.jwt import Jwt, WrongAlgorithm
 from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.tray import registered_keys
 from tests.support.provisioning.virtual_tray import (
     GOAL,
     TAG,
@@ -46,11 +47,6 @@ async def run(standin: StandIn, folder: Path, tray: Tray, goal: Goal = GOAL) -> 
     return outcome
 
 
-def service_keys(standin: StandIn) -> dict[str, str]:
-    rows = standin.cloud.table(DEVICE_KEYS).items()
-    return {row.device_id: row.public for _, row in rows}
-
-
 @pytest.mark.contract("D10.8")
 async def test_a_copy_of_the_ledger_does_not_take_the_key_of_another_tag_for_lost(
     standin: StandIn, tmp_path: Path
@@ -60,16 +56,16 @@ async def test_a_copy_of_the_ledger_does_not_take_the_key_of_another_tag_for_los
     copy.mkdir()
     shutil.copy(tmp_path / "ledger.sqlite", copy)
     await run(standin, tmp_path, tray, OTHER)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     refused = await run(standin, copy, tray)
     assert (refused.outcome, refused.exit, refused.step) == ("refused", 4, "proof")
     assert refused.reason_code == "second-tag"
     assert f"the service has the key of tag {OTHER_TAG}" in refused.reason
     assert refused.hint.startswith("`--second-tag` allows it; if this ledger is a copy")
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     told = await run(standin, copy, tray, replace(GOAL, second_tag=True))
     assert told.outcome == "done"
-    assert service_keys(standin) != before
+    assert registered_keys(standin) != before
     async with station_of(standin, copy) as station:
         runs = await station.ledger.call(lambda ledger: ledger.runs(told.uuid))
     assert runs[-1].consent.startswith("--second-tag: the service has the key of tag")
@@ -80,10 +76,10 @@ async def test_a_new_ledger_does_not_put_a_new_key_in_the_place_of_one_at_work(
 ) -> None:
     tray = Tray(tmp_path)
     await run(standin, tmp_path / "first", tray, OTHER)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     refused = await run(standin, tmp_path / "new", tray)
     assert (refused.outcome, refused.step, refused.writes) == ("refused", "other-keys", 0)
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     assert (await run(standin, tmp_path / "new", tray, replace(GOAL, second_tag=True))).ok
 
 
@@ -174,17 +170,17 @@ async def test_a_key_that_another_ledgers_run_made_where_one_was_begun_is_not_ta
         await run(standin, first, CutOffAtTheKey(tmp_path), BARE)
     made = await run(standin, tmp_path / "second", tray, BARE)
     assert made.outcome == "done"
-    before = service_keys(standin)
+    before = registered_keys(standin)
     refused = await run(standin, first, tray, BARE)
     assert (refused.outcome, refused.exit, refused.step) == ("refused", 4, "other-keys")
     assert (refused.reason_code, refused.writes) == ("would-overwrite", 0)
     assert f"the service has the key of tag {TAG}" in refused.reason
     assert f"`--replace {TAG}:2` deletes it" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     assert (await run(standin, tmp_path / "second", tray, BARE)).outcome == "unchanged"
     told = await run(standin, first, tray, ALLOWED)
     assert told.outcome == "done"
-    assert service_keys(standin) != before
+    assert registered_keys(standin) != before
     async with station_of(standin, first) as station:
         runs = await station.ledger.call(lambda ledger: ledger.runs(told.uuid))
     assert runs[-1].consent.startswith(f"--replace {TAG}:2: the service has the key of tag")
@@ -223,12 +219,12 @@ async def test_a_token_refused_for_its_time_tells_nothing_of_its_key(
 ) -> None:
     tray = Ahead(tmp_path)
     await run(standin, tmp_path / "first", Tray(tmp_path), OTHER)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     refused = await run(standin, tmp_path / "new", tray, replace(GOAL, set_clock=False))
     assert (refused.exit, refused.step) == (4, "other-keys")
     assert "the modem's clock differs from the service's" in refused.reason
     assert "AT+CCLK=" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 async def test_a_token_refused_for_its_time_says_how_the_clock_is_set_and_gives_no_key_again(
@@ -252,11 +248,11 @@ async def test_where_the_service_gives_no_answer_it_is_given_no_key(
 ) -> None:
     tray = Tray(tmp_path)
     await run(standin, tmp_path / "first", tray, OTHER)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     set_faults(standin.cloud, ["server-error=403*9@GET /v1/devices/*"])
     failed = await run(standin, tmp_path / "new", tray)
     assert (failed.outcome, failed.step, failed.writes) == ("failed", "other-keys", 0)
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 async def test_a_key_that_signs_no_token_of_the_service_is_none_of_it(

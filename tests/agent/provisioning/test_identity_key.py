@@ -14,8 +14,8 @@ from agent.cloud.public_keys import NewDevice, PublicKey
 from agent.provisioning.ledger import Ledger
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.standin.faults import set_faults
-from agent.standin.principal import DEVICE_KEYS
 from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.tray import registered_keys
 from tests.support.provisioning.virtual_tray import GOAL, Tray, provision, station_of
 
 
@@ -38,11 +38,6 @@ async def register_identity_key(
         await cloud.wait_for_bulk(request)
 
 
-def service_keys(standin: StandIn) -> dict[str, str]:
-    rows = standin.cloud.table(DEVICE_KEYS).items()
-    return {row.device_id: row.public for _, row in rows}
-
-
 @pytest.mark.contract("D10.8")
 @pytest.mark.parametrize("method", [RegistrationMethod.ONBOARD, RegistrationMethod.PUBLIC_KEY])
 async def test_a_new_ledger_does_not_lock_out_a_board_that_its_identity_key_registered(
@@ -50,10 +45,10 @@ async def test_a_new_ledger_does_not_lock_out_a_board_that_its_identity_key_regi
 ) -> None:
     tray = Tray(tmp_path)
     await register_identity_key(standin, tmp_path / "factory", tray, method)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     async with station_of(standin, tmp_path) as station:
         [refused] = await provision(station, tray, 1)
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     assert (refused.outcome, refused.exit, refused.step) == ("refused", 4, "other-keys")
     assert (refused.reason_code, refused.writes) == ("second-tag", 0)
     assert "the service has the device identity key of this modem" in refused.reason
@@ -62,7 +57,7 @@ async def test_a_new_ledger_does_not_lock_out_a_board_that_its_identity_key_regi
         [told] = await provision(station, tray, 1)
         assert told.outcome == "done"
         runs = await station.ledger.call(lambda ledger: ledger.runs(told.uuid))
-    assert service_keys(standin) != before
+    assert registered_keys(standin) != before
     assert runs[-1].consent.startswith("--second-tag: the service has the device identity key")
 
 

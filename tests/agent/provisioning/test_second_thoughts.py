@@ -17,10 +17,10 @@ from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Outcome
 from agent.provisioning.running.steps.registrar import Registrar
-from agent.standin.principal import DEVICE_KEYS
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.tray import registered_keys
 from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 SECOND = 101
@@ -46,26 +46,21 @@ async def run(
         return await provision(station, tray, number)
 
 
-def service_keys(standin: StandIn) -> dict[str, str]:
-    rows = standin.cloud.table(DEVICE_KEYS).items()
-    return {row.device_id: row.public for _, row in rows}
-
-
 async def test_an_erased_board_gets_another_key_only_when_told(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
     await run(standin, tmp_path, tray, 1)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     erase(tray, 0)
     [refused] = await run(standin, tmp_path, tray, 1)
     assert (refused.outcome, refused.exit, refused.writes) == ("refused", 4, 0)
     assert "erased, or it is a clone" in refused.reason
     assert "--rekey" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     [done] = await run(standin, tmp_path, tray, 1, replace(GOAL, rekey=True))
     assert (done.outcome, done.writes) == ("done", 3)
-    assert service_keys(standin) != before
+    assert registered_keys(standin) != before
     [again] = await run(standin, tmp_path, tray, 1, replace(GOAL, rekey=True))
     assert (again.outcome, again.writes) == ("unchanged", 0)
 
@@ -77,7 +72,7 @@ async def test_a_clone_in_the_same_run_is_named_and_a_rerun_gives_it_no_key(
     tray = Tray(tmp_path)
     if first_is_done:
         await run(standin, tmp_path, tray, 1)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     give_identity_of_board_0(tray)
     for _ in range(2):
         outcomes = await run(standin, tmp_path, tray, 2)
@@ -86,14 +81,14 @@ async def test_a_clone_in_the_same_run_is_named_and_a_rerun_gives_it_no_key(
             assert "a clone of the other, or one board is on two ports" in one.reason
             assert other in one.reason
             assert one.uuid
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     if first_is_done:
         [alone] = await run(standin, tmp_path, tray, 1)
         assert alone.outcome == "unchanged"
         flash(tray, 1).replace(flash(tray, 0))
         [clone] = await run(standin, tmp_path, tray, 1)
         assert (clone.outcome, clone.writes) == ("refused", 0)
-        assert service_keys(standin) == before
+        assert registered_keys(standin) == before
 
 
 @pytest.mark.contract("D2.2")
@@ -111,7 +106,7 @@ async def test_two_boards_with_one_imei_are_refused_in_plan_and_run_before_any_w
         assert f"would be device {one.device_id}" in one.plan.refusal
     outcomes = await run(standin, tmp_path, tray, 2, BY_IMEI)
     assert [(one.outcome, one.exit, one.writes) for one in outcomes] == [("refused", 4, 0)] * 2
-    assert not service_keys(standin)
+    assert not registered_keys(standin)
     assert [one.outcome for one in await run(standin, tmp_path, tray, 2)] == ["done"] * 2
 
 
@@ -133,19 +128,19 @@ async def test_a_second_tag_is_refused_unless_told_and_then_the_first_key_is_ret
 ) -> None:
     tray = Tray(tmp_path)
     [first] = await run(standin, tmp_path, tray, 1)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     second = replace(GOAL, security_tag=SECOND)
     [refused] = await run(standin, tmp_path, tray, 1, second)
     assert (refused.outcome, refused.exit, refused.writes) == ("refused", 4, 0)
     assert "one key for each device" in refused.reason
     assert "--second-tag" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     [told] = await run(standin, tmp_path, tray, 1, replace(second, second_tag=True))
     assert told.outcome == "done"
     old, new = await keys_of(standin, tmp_path, first.uuid)
     assert (old.retired_at is not None, new.retired_at) == (True, None)
     assert f"the key of tag {SECOND} took its place" in old.retired_because
-    assert service_keys(standin) == {first.uuid: new.public_key} != before
+    assert registered_keys(standin) == {first.uuid: new.public_key} != before
     # The ordinary command does not lead back by itself: that would end the second key.
     [back] = await run(standin, tmp_path, tray, 1)
     assert (back.outcome, back.writes) == ("refused", 0)
@@ -166,7 +161,7 @@ async def test_a_device_id_is_taken_from_another_board_only_when_told_and_it_is_
 ) -> None:
     tray = Tray(tmp_path)
     [first] = await run(standin, tmp_path, tray, 1, BY_IMEI)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     give_identity_of_board_0(tray, OTHER_UUID)
     scrap = flash(tray, 0).rename(tmp_path / "scrap.json")
     for _ in range(2):
@@ -175,7 +170,7 @@ async def test_a_device_id_is_taken_from_another_board_only_when_told_and_it_is_
         assert f"board {first.uuid} (IMEI " in refused.reason
         assert " UTC at station" in refused.reason
         assert f"--take-over {first.device_id}" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     taking = replace(BY_IMEI, take_over=frozenset({first.device_id}))
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
     assert (taken.outcome, taken.device_id) == ("done", first.device_id)
@@ -211,13 +206,13 @@ async def test_a_refused_newcomer_does_not_keep_the_first_board_from_its_device_
     give_identity_of_board_0(tray, OTHER_UUID)
     await run(standin, tmp_path, Newcomer(tray), 1)
     await run(standin, tmp_path, tray, 1, BY_IMEI)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
     assert refused.outcome == "refused"
     [first] = await run(standin, tmp_path, tray, 1, BY_IMEI)
     [own] = await run(standin, tmp_path, Newcomer(tray), 1)
     assert [(one.outcome, one.writes) for one in (first, own)] == [("unchanged", 0)] * 2
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 async def test_a_second_tag_that_was_made_and_not_registered_takes_no_first_key_with_it(
@@ -225,7 +220,7 @@ async def test_a_second_tag_that_was_made_and_not_registered_takes_no_first_key_
 ) -> None:
     tray = Tray(tmp_path)
     await run(standin, tmp_path, tray, 1)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     unregistered = replace(GOAL, security_tag=SECOND, registration=RegistrationMethod.NONE)
     unregistered = replace(unregistered, prove=False, second_tag=True)
     [made] = await run(standin, tmp_path, tray, 1, unregistered)
@@ -234,7 +229,7 @@ async def test_a_second_tag_that_was_made_and_not_registered_takes_no_first_key_
     assert first.outcome == "unchanged"
     [refused] = await run(standin, tmp_path, tray, 1, replace(GOAL, security_tag=SECOND))
     assert (refused.outcome, refused.writes) == ("refused", 0)
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 async def test_what_was_allowed_and_why_stands_in_the_record(
@@ -261,11 +256,11 @@ async def test_a_former_device_id_of_another_board_is_not_taken_without_a_word(
     give_identity_of_board_0(tray, OTHER_UUID)
     [former] = await run(standin, tmp_path, tray, 1, BY_IMEI)
     [first] = await run(standin, tmp_path, tray, 1)
-    before = service_keys(standin)
+    before = registered_keys(standin)
     [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
     assert (refused.outcome, refused.writes) == ("refused", 0)
     assert first.uuid in refused.reason
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
     taking = replace(BY_IMEI, take_over=frozenset({former.device_id}))
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
     [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
@@ -282,18 +277,18 @@ async def test_a_key_that_lost_one_of_its_two_device_ids_does_not_die_at_the_oth
     give_identity_of_board_0(tray, OTHER_UUID)
     [own] = await run(standin, tmp_path, tray, 1, GOAL, address)
     [lost] = await run(standin, tmp_path, tray, 1, BY_IMEI, address)
-    assert len({lost.device_id, own.device_id}) == len(service_keys(standin)) == 2
+    assert len({lost.device_id, own.device_id}) == len(registered_keys(standin)) == 2
     taking = replace(BY_IMEI, take_over=frozenset({lost.device_id}))
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking, address)
     assert taken.outcome == "done"
-    before = service_keys(standin)
+    before = registered_keys(standin)
     if erased:
         erase(tray, 0)
     goal = GOAL if erased else replace(GOAL, security_tag=SECOND)
     [refused] = await run(standin, tmp_path, tray, 1, goal, address)
     assert (refused.outcome, refused.writes) == ("refused", 0)
     assert ("--rekey" if erased else "--second-tag") in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 @pytest.mark.contract("D2.2")
@@ -305,7 +300,7 @@ async def test_a_second_tag_as_another_device_leaves_the_first_key_alive(
     second = replace(BY_IMEI, security_tag=SECOND, second_tag=True)
     [other] = await run(standin, tmp_path, tray, 1, second, address)
     assert [one.outcome for one in (first, other)] == ["done", "done"]
-    before = service_keys(standin)
+    before = registered_keys(standin)
     assert set(before) == {first.device_id, other.device_id}
     # Each is right at its own id, and neither takes the other's without a word.
     for goal in (GOAL, replace(second, second_tag=False)):
@@ -315,7 +310,7 @@ async def test_a_second_tag_as_another_device_leaves_the_first_key_alive(
         [refused] = await run(standin, tmp_path, tray, 1, goal, address)
         assert (refused.outcome, refused.writes) == ("refused", 0)
         assert "--second-tag" in refused.hint
-    assert service_keys(standin) == before
+    assert registered_keys(standin) == before
 
 
 async def test_a_key_whose_place_a_run_that_was_killed_may_have_taken_is_not_called_right_unproven(

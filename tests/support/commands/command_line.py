@@ -87,3 +87,9 @@ def private_text(file: str) -> str:
     path = Path(file)
     assert path.stat().st_mode & 0o777 == 0o600
     return path.read_text()
+
+
+def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    """Return the JSON objects that a command printed, which no traceback has ended."""
+    assert "Traceback" not in run.stderr, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,17 +12,13 @@ from agent.cli.modem.at import commands_in
 from agent.config.write import set_value
 from at.tokens.key_formats import key_pem
 from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.command_line import objects
 from tests.support.commands.on_a_terminal import on_a_terminal
 from tests.support.modem.signed_tokens import OTHER
 
 PEM = 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----"'
 
 PSK = 'AT%CMNG=0,42,3,"c0ffee5ec2e7"'
-
-
-def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert "Traceback" not in run.stderr, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 def test_commands_are_answered_in_order_and_the_first_failure_ends_it() -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.command_line import objects
 from tests.support.modem.served_kit import served
-
-
-def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert "Traceback" not in run.stderr, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 def test_check_tells_what_the_modem_is_and_changes_nothing(tmp_path: Path) -> None:

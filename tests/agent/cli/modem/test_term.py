@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 from tests.support.commands.command_line import completed as cellagent
-
-
-def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
-    assert "Traceback" not in run.stderr, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
+from tests.support.commands.command_line import objects
 
 
 def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
