@@ -50,8 +50,8 @@ async def command(
 
     if pty is not None or tcp is not None:
         require_one(pty, tcp)
-    exists = os.path.lexists(file)  # noqa: ASYNC240 - as the recorder's own file
-    if exists and not update:
+    replaces = os.path.lexists(file)  # noqa: ASYNC240 - as the recorder's own file
+    if replaces and not update:
         raise RefusedByRule(
             f"{file} exists already", hint="name another; `--update` records this one anew"
         )
@@ -63,10 +63,9 @@ async def command(
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as stack:
         target = Path(file)
-        if update := exists:
-            target = (
-                stack.enter_context(temporary_folder("cellagent-record")) / "session.transcript"
-            )
+        if replaces:
+            folder = stack.enter_context(temporary_folder("cellagent-record"))
+            target = folder / "session.transcript"
         transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
         relay = Relay(transport.write, lost)
         if pty is None and tcp is None:
@@ -81,15 +80,16 @@ async def command(
         except UsageError:  # CMD cannot be run: no session, whose file would refuse the next one
             target.unlink()
             raise
-        if update:
+        failed = bool(code) or lost.done()
+        if replaces:
             transport.finish()
-            if code or lost.done():
+            if failed:
                 note(f"{file} is left as it was: the session failed")
             else:
                 _replace(Path(file), target)
     if transport.error is not None:
         raise transport.error
-    if not update or not (code or lost.done()):
+    if not (replaces and failed):
         note(f"the session is in {file}")
     if lost.done():
         raise LinkLost(f"{kit.port}: the link was lost") from lost.result()
