@@ -155,7 +155,7 @@ class KitAgent:
         positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
         profile, client = self._profile_with_id, self._client
-        locating = partial(positions.run, profile, client, self._refusal, self._may_be_registered)
+        locating = partial(positions.run, profile, client, lambda: self._connection.contact)
         updating = partial(updates.run, profile, client)
         telling = partial(events.run, profile, client.keyring)
         self._service_tasks = [
@@ -203,14 +203,6 @@ class KitAgent:
 
     async def _serve(self, modem: Modem) -> None:
         await self._connection.serve(modem)
-
-    def _refusal(self) -> str:
-        contact = self._connection.contact
-        return "" if contact is None else contact.refusal
-
-    def _may_be_registered(self) -> bool:
-        contact = self._connection.contact
-        return contact is None or contact.may_be_registered
 
     def _profile_with_id(self) -> Profile:
         """Return the profile with the kit's id at the device cloud, as far as it is known."""

@@ -8,6 +8,7 @@ import msgspec
 
 from agent.cloud.messages import SendMessage
 from agent.config import Profile
+from agent.daemon.kit.first_contact import Contact
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.log_lines import differ_in_numbers_only
@@ -41,13 +42,12 @@ class KitPositions:
         self,
         profile: Callable[[], Profile],
         client: HttpClient,
-        refusal: Callable[[], str],
-        may_be_registered: Callable[[], bool],
+        contacted: Callable[[], Contact | None],
     ) -> None:
         """Find the position at start, then at the interval: the work of the concern.
 
-        `refusal` returns why no call may be made in the kit's name, "" where it may. A kit that is
-        not registered may be found by Wi-Fi; else it waits to be, which is the link's to tell.
+        `contacted` returns what the kit answered last. One that is not registered may be found by
+        Wi-Fi; else it waits to be, which is the link's to tell.
         """
         interval = profile().location.interval_s
         if not interval:
@@ -56,10 +56,11 @@ class KitPositions:
         while True:
             await self._link.wait_up(self.concern)
             self.concern.wake.clear()  # whatever woke it so far, this look is for
-            if refusal():
+            contact = contacted()
+            if contact is not None and contact.refusal:
                 self.concern.set_off("the modem's firmware is refused")
             else:
-                await self._find_if_on_network(profile(), client, may_be_registered)
+                await self._find_if_on_network(profile(), client, contacted)
             pause = pause_s(interval, self._asked_s)
             seconds = pause + spread_s(pause, random.random())  # noqa: S311
             self.concern.set_next_try(seconds)
@@ -84,12 +85,13 @@ class KitPositions:
             self.try_again()
 
     async def _find_if_on_network(
-        self, profile: Profile, client: HttpClient, may_be_registered: Callable[[], bool]
+        self, profile: Profile, client: HttpClient, contacted: Callable[[], Contact | None]
     ) -> None:
         try:
             await self._link.while_same_kit(self.find(profile, client))
         except AgentError:
-            if may_be_registered():
+            contact = contacted()
+            if contact is None or contact.may_be_registered:
                 raise
             self._asked_s = 0.0  # nothing can be reported until the network wakes it
             self.concern.set_waiting("the kit to be on the network")

@@ -151,11 +151,14 @@ def test_a_report_that_the_service_put_off_is_tried_again_when_it_asked_for_that
     busy = failing(RateLimited("too many", status=429, retry_after_s=600.0))
     began = datetime.now(UTC)
     with suppress(TimeoutError):
-        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, busy, str, lambda: True), 1.0))
+        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, busy, lambda: None), 1.0))
     assert kit.concern.status.next_try is not None
     assert 600.0 <= (kit.concern.status.next_try - began).total_seconds() < 700.0
     kit.service_is_back()
     assert not kit.concern.wake.is_set()
+
+
+ON_NETWORK: Any = SimpleNamespace(refusal="", may_be_registered=True)
 
 
 def test_a_report_for_which_no_service_was_there_is_tried_again_when_one_is_back(
@@ -164,7 +167,7 @@ def test_a_report_for_which_no_service_was_there_is_tried_again_when_one_is_back
     kit = located_kit(monkeypatch)
     away = failing(Unreachable("no answer"))
     with suppress(TimeoutError):
-        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, away, str, lambda: True), 1.0))
+        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, away, lambda: ON_NETWORK), 1.0))
     assert kit.concern.phase is Phase.WELL
     assert kit.concern.awaits_service, "else the agent does not look whether it is back"
 
@@ -182,7 +185,7 @@ def test_a_kit_whose_network_comes_while_it_is_being_found_is_found_once(
 
     async def turned_on() -> None:
         nobody: Any = None
-        running = asyncio.ensure_future(kit.run(lambda: PROFILE, nobody, str, lambda: True))
+        running = asyncio.ensure_future(kit.run(lambda: PROFILE, nobody, lambda: ON_NETWORK))
         await asyncio.sleep(1.0)
         kit.try_again()
         await asyncio.sleep(100.0)
@@ -197,8 +200,9 @@ BUSY = failing(RateLimited("too many", status=429, retry_after_s=5.0))
 
 
 async def run_once(kit: KitPositions, *, registered: bool = True) -> None:
+    contact: Any = SimpleNamespace(refusal="", may_be_registered=registered)
     with suppress(TimeoutError):
-        await asyncio.wait_for(kit.run(lambda: PROFILE, BUSY, str, lambda: registered), 1.0)
+        await asyncio.wait_for(kit.run(lambda: PROFILE, BUSY, lambda: contact), 1.0)
 
 
 def seconds_to_next_try(kit: KitPositions) -> float:
