@@ -205,6 +205,16 @@ async def run_once(kit: KitPositions, *, registered: bool = True) -> None:
         await asyncio.wait_for(kit.run(lambda: PROFILE, BUSY, lambda: contact), 1.0)
 
 
+def test_a_kit_whose_firmware_is_refused_is_not_located(monkeypatch: pytest.MonkeyPatch):
+    kit = located_kit(monkeypatch)
+    contact: Any = SimpleNamespace(refusal="it is too old")
+    with suppress(TimeoutError):
+        virtual_time.run(asyncio.wait_for(kit.run(lambda: PROFILE, BUSY, lambda: contact), 1.0))
+    status = kit.concern.status
+    assert (status.phase, status.track) == (Phase.OFF, [])
+    assert status.trouble == "the modem's firmware is refused"
+
+
 def seconds_to_next_try(kit: KitPositions) -> float:
     assert kit.concern.status.next_try is not None
     return (kit.concern.status.next_try - datetime.now(UTC)).total_seconds()
