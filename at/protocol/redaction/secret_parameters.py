@@ -34,6 +34,7 @@ QUERY = "query"
 _PUBLIC_TYPES = frozenset({"0", "1", "5", "6", "10", "11"})
 _PSK_IDENTITY = "4"
 _SIM_CODE = re.compile(r"SIM P(?:IN|UK)2?|PH-.*", re.IGNORECASE)
+# Alone they say nothing; keys, and what files hold, come before them.
 _STATUS_WORDS = re.compile(r"[0-9A-Fa-f]{4}")
 # STATUS, GET RESPONSE, READ, and SELECT by file or by name: ISO 7816-4, ETSI TS 102 221. Each has a
 # length of its own, so that no damaged byte makes one of VERIFY or AUTHENTICATE.
@@ -94,14 +95,10 @@ def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
     return {1: "project-key"} if known else None
 
 
-def _apdu(given: Sequence[Parameter]) -> Hidden | None:
-    """+CSIM=<length>,<command>, +CGLA=<session>,<length>,<command>."""
-    return all_but_numbers("apdu", harmless=_HARMLESS_APDU)(given) if len(given) <= 3 else None
-
-
-def _apdu_answer(given: Sequence[Parameter]) -> Hidden | None:
-    """Status words alone say nothing; keys, and what files hold, come before them."""
-    return all_but_numbers("apdu", harmless=_STATUS_WORDS)(given) if len(given) <= 3 else None
+def _apdu(harmless: re.Pattern[str]) -> Rule:
+    """+CSIM=<length>,<command>, +CGLA=<session>,<length>,<command>, and the answers to them."""
+    rule = all_but_numbers("apdu", harmless=harmless)
+    return lambda given: rule(given) if len(given) <= 3 else None
 
 
 def _pin_retries(given: Sequence[Parameter]) -> Hidden:
@@ -120,8 +117,8 @@ SET: Mapping[str, Rule] = {
     "+CPWD": places(3, {1: "pin", 2: "pin"}, texts=(0,)),
     "+CLCK": places(4, {2: "pin"}, texts=(0,)),
     "+CGAUTH": CONTEXT_LOGIN,
-    "+CSIM": _apdu,
-    "+CGLA": _apdu,
+    "+CSIM": _apdu(_HARMLESS_APDU),
+    "+CGLA": _apdu(_HARMLESS_APDU),
     "+CRSM": places(7, {5: "apdu", 6: "path"}),
     "+CUSD": places(3, {1: "message"}),
     "%XUSIMLCK": everything("pin"),
@@ -206,8 +203,8 @@ ANSWER: Mapping[str, Rule] = {
     "%KEYINJECT": everything("key"),
     "%XPMNG": all_but_numbers("public-key"),
     "%XSUDO": everything("signature"),
-    "+CSIM": _apdu_answer,
-    "+CGLA": _apdu_answer,
+    "+CSIM": _apdu(_STATUS_WORDS),
+    "+CGLA": _apdu(_STATUS_WORDS),
     "+CUSD": places(3, {1: "message"}),
     "+CMT": all_but_numbers("message"),
     "+CDS": all_but_numbers("message"),
