@@ -130,10 +130,6 @@ class ConsoleWatchers:
             watcher.put(lines, self._published)
 
 
-async def _no_events() -> None:
-    """Store nothing: there are no events."""
-
-
 class KitConsole:
     """The console of one kit."""
 
@@ -144,8 +140,8 @@ class KitConsole:
         names: IdentityTracker,
         wake: Callable[[], None],
         *,
-        store_events: Callable[[], Awaitable[None]] = _no_events,
-        keep_dump: Callable[[bytearray], Path] | None = None,
+        store_events: Callable[[], Awaitable[None]],
+        keep_dump: Callable[[bytearray], Path],
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
@@ -324,8 +320,6 @@ class KitConsole:
 
     async def _keep(self, item: CapturedDump) -> None:
         """Store a dump that is not whole: the kit may print it this once."""
-        if self._keep_dump is None:
-            return
         what = f"the core dump is not whole, and not sent: {item.dump.detail}"
         try:
             path = await asyncio.to_thread(self._keep_dump, item.data)

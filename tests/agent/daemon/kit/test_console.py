@@ -8,6 +8,7 @@ import logging
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatche
 from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
-from agent.daemon.status import StatusRegistry
+from agent.daemon.status import Concern, StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox, Receipt
 from agent.tasks import cancel_and_wait
@@ -109,14 +110,18 @@ def outbox(tmp_path: Path):
         yield opened
 
 
-def names() -> IdentityTracker:
-    return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+async def no_events() -> None:
+    """Store none: nothing here publishes any."""
+
+
+def console_of(concern: Concern[ConsoleStatus], outbox: Any, **given: Any) -> KitConsole:
+    names = IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+    usual = {"store_events": no_events, "keep_dump": lambda _data: Path("kept")}
+    return KitConsole(concern, outbox, names, lambda: None, **{**usual, **given})
 
 
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: OutboxOnFullDisk):
-    console = KitConsole(
-        StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox, names(), lambda: None
-    )
+    console = console_of(StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox)
     lines: Stream = Stream(4096, lambda _stream: None)
     exported = export_lines(MESSAGE)
     for line in exported:
@@ -139,7 +144,7 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(
         b"*** Booting MCUboot v2.1.0 ***\r\n*** Booting nRF Connect SDK v3.1.1 ***\r\nReady\r\n"
     )
     concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-    console = KitConsole(concern, outbox, names(), lambda: None)
+    console = console_of(concern, outbox)
     lines: Stream = Stream(4096, lambda _stream: None)
     for item in Exchange().feed(banners):
         lines.queue.put(item)
@@ -154,7 +159,7 @@ async def test_what_a_kit_printed_of_a_fault_is_taken_with_the_restart_behind_it
 ):
     taken = []
     concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-    console = KitConsole(concern, outbox, names(), lambda: None)
+    console = console_of(concern, outbox)
     console.on_restart = lambda _line: taken.append(console.take_fault())
     crash = (
         b"***** USAGE FAULT *****\r\n"
@@ -180,7 +185,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
 
     registry = StatusRegistry()
     concern = registry.add_concern(ConsoleStatus, "kit")
-    console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
+    console = console_of(concern, outbox, wait=wait)
     kit = KitSettings(port="/dev/none", console_port="same")
 
     running = asyncio.ensure_future(console.run(kit))
@@ -208,7 +213,7 @@ async def test_a_chunk_that_was_damaged_on_the_line_is_counted_and_logged(
     outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
 ):
     concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-    console = KitConsole(concern, outbox, names(), lambda: None)
+    console = console_of(concern, outbox)
     line = export_lines(MESSAGE)[0]
     await console.handle(ConsoleReader().receive(f"{line}\n{line[:9]}!{line[10:]}\n".encode()))
     assert (concern.status.chunks, concern.status.damaged) == (1, 1)
@@ -218,9 +223,7 @@ async def test_a_chunk_that_was_damaged_on_the_line_is_counted_and_logged(
 async def test_what_the_disk_has_no_room_for_at_the_end_is_told_as_lost(
     outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
 ):
-    console = KitConsole(
-        StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox, names(), lambda: None
-    )
+    console = console_of(StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox)
     outbox.full = True
     for number in range(2):
         await console.handle([ChunkLine(number.to_bytes(4, "big"))])
@@ -233,7 +236,7 @@ async def test_what_the_disk_has_no_room_for_at_the_end_is_told_as_lost(
 
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: OutboxOnFullDisk):
     concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-    console = KitConsole(concern, outbox, names(), lambda: None)
+    console = console_of(concern, outbox)
     outbox.full = True
     await console.handle([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
     assert concern.status.lost == 3
@@ -244,7 +247,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
     concern = registry.add_concern(ConsoleStatus, "kit")
     dump = header() + arch() + memory(0x20000000, bytes(5000))
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0, max_bytes=4000)) as small:
-        console = KitConsole(concern, small, names(), lambda: None)
+        console = console_of(concern, small)
         chunks = [
             item
             for line in export_lines(MESSAGE)
@@ -262,7 +265,7 @@ async def test_a_dump_that_is_not_whole_is_kept_with_the_command_that_reads_it(
 ):
     store = KitStore(tmp_path, "the left")
     concern = StatusRegistry().add_concern(ConsoleStatus, "the left")
-    console = KitConsole(concern, outbox, names(), lambda: None, keep_dump=store.keep_dump)
+    console = console_of(concern, outbox, keep_dump=store.keep_dump)
     dump = header() + arch() + memory(0x20000000, bytes(100))
     kept = tmp_path / "kits" / "the%20left.coredump"
     await console.handle(ConsoleReader().receive(printed(dump)))
@@ -297,7 +300,7 @@ class SlowOutbox(Outbox):
 async def test_what_the_kit_printed_is_on_disk_before_a_window_shows_it(tmp_path: Path):
     with SlowOutbox(tmp_path / "outbox") as slow:
         concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-        console = KitConsole(concern, slow, names(), lambda: None)
+        console = console_of(concern, slow)
         with console.watchers.subscribed() as watcher:
             handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
             await slow.asked.wait()
@@ -312,7 +315,7 @@ async def test_what_is_being_stored_when_the_link_is_lost_is_shown_once_it_is_on
 ):
     with SlowOutbox(tmp_path / "outbox") as slow:
         concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-        console = KitConsole(concern, slow, names(), lambda: None)
+        console = console_of(concern, slow)
         with console.watchers.subscribed() as watcher:
             console._counts.chunks += 1  # it was read
             handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
@@ -339,7 +342,7 @@ async def test_what_a_port_of_its_own_has_received_is_on_disk_whenever_the_port_
     first, *others = (line.encode() + b"\r\n" for line in export_lines(MESSAGE))
     with SlowOutbox(tmp_path / "outbox") as slow, PtyFarEnd() as kit:
         concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-        console = KitConsole(concern, slow, names(), lambda: None)
+        console = console_of(concern, slow)
         settings = KitSettings(port="tcp://127.0.0.1:1", console_port=kit.path)
         running = asyncio.create_task(console.run(settings))
         kit.say(first)
@@ -365,9 +368,9 @@ async def test_what_was_printed_while_the_port_was_looked_for_is_stored_though_i
     printed_chunks = export_lines(MESSAGE)
     asking: list[asyncio.Task[None]] = []
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
-        registry, names = StatusRegistry(), IdentityTracker(PartialIdentity, PartialIdentity)
+        registry = StatusRegistry()
         concern = registry.add_concern(ConsoleStatus, "kit")
-        console = KitConsole(concern, outbox, names, lambda: None)
+        console = console_of(concern, outbox)
         port, released = console.held_port, AsyncExitStack()
         running = asyncio.create_task(console.run(KitSettings(port="/dev/ttyACM0")))
         while concern.status.chunks < len(printed_chunks):
@@ -388,7 +391,7 @@ async def test_a_restart_is_shown_once_the_event_of_it_is_on_disk(tmp_path: Path
 
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
         concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
-        console = KitConsole(concern, outbox, names(), lambda: None, store_events=store_events)
+        console = console_of(concern, outbox, store_events=store_events)
         with console.watchers.subscribed() as watcher:
             items = ConsoleReader().receive(b"*** Booting nRF Connect SDK v3.1.1 ***\r\n")
             handling = asyncio.ensure_future(console.handle(items))
