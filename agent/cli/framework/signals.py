@@ -38,7 +38,7 @@ def not_ignored(*numbers: int) -> set[int]:
 async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | None:
     """Do the work; SIGTERM and a closed terminal cancel it: then 128 and the signal's number.
 
-    A second one ends the process at once.
+    So does Ctrl-C: then KeyboardInterrupt. A second one ends the process at once.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
@@ -46,16 +46,29 @@ async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | Non
 
     def cancel(number: int) -> None:
         received.append(number)
-        loop.remove_signal_handler(number)
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(number)
         task.cancel()
 
+    def interrupt(number: int, _frame: object) -> None:
+        signal.signal(number, signal.default_int_handler)
+        # Not at once, as the handler of asyncio does: it may come amid whatever runs.
+        loop.call_soon_threadsafe(cancel, number)
+
     handle_signals(not_ignored(signal.SIGTERM, HANG_UP), cancel)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         return await task
     except asyncio.CancelledError:
         if not received:
             raise
+        if received[0] == signal.SIGINT:
+            raise KeyboardInterrupt from None
         return 128 + received[0]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def reader_left() -> None:

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from agent.cli.framework import signals
+from agent.cli.framework.command import run
 from agent.cli.framework.signals import run_program, serve_until_stopped
 from agent.errors import UsageError
 
@@ -44,6 +45,33 @@ def test_a_signal_that_another_thread_takes_wakes_the_loop():
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
+
+
+def test_ctrl_c_cancels_nothing_amid_what_runs_as_an_answer_that_arrives() -> None:
+    """The driver took the answer for a failure of its reader, and could not put back CMEE."""
+    told: list[str] = []
+
+    async def work() -> None:
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def arrives() -> None:
+            signal.raise_signal(signal.SIGINT)
+            told.append("cancelled" if answer.done() else "waited for")
+
+        asyncio.get_running_loop().call_soon(arrives)
+        try:
+            await answer
+        finally:
+            told.append("put back")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(work())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert told == ["waited for", "put back"]
 
 
 def stopped(number: int | None = None) -> asyncio.Future[int]:
