@@ -94,11 +94,18 @@ class Modem:
         try:
             if self._cmee_before == 0 and self._lost is None:
                 self._cmee_before = None
-                with contextlib.suppress(AtError, TimeoutError):  # the port closes all the same
-                    async with asyncio.timeout(_CLOSE_S):
-                        await self._link.ask("AT+CMEE=0", timeout_s=_CLOSE_S)
+                restored = asyncio.ensure_future(self._restore_cmee())
+                try:
+                    await asyncio.shield(restored)
+                finally:
+                    await restored  # also where a cancel comes only now
         finally:
             await self._link.close()
+
+    async def _restore_cmee(self) -> None:
+        with contextlib.suppress(AtError, TimeoutError):  # the port closes all the same
+            async with asyncio.timeout(_CLOSE_S):
+                await self._link.ask("AT+CMEE=0", timeout_s=_CLOSE_S)
 
     @property
     def name(self) -> str:

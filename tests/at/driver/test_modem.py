@@ -54,6 +54,26 @@ async def test_an_opening_that_is_cancelled_anywhere_leaves_cmee_as_it_was() -> 
     assert changed
 
 
+@pytest.mark.parametrize("at_s", [0.0, 0.05, 0.2, 0.5])
+def test_a_closing_that_is_cancelled_puts_cmee_back_all_the_same(at_s: float) -> None:
+    """As by a Ctrl-C behind the last line of a command's output."""
+
+    async def session() -> list[str]:
+        far = LineModem(echoing, lambda command: 1.0 if command == "AT+CGMR" else 0.0)
+        modem = Modem(far.transport)
+        await modem.open()
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+CGMR", timeout_s=0.1)
+        closing = asyncio.create_task(modem.close())
+        await asyncio.sleep(at_s)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        return far.received
+
+    assert virtual_time.run(session())[-1] == "AT+CMEE=0"
+
+
 def test_cmee_is_raised_for_the_session_and_put_back() -> None:
     async def session() -> list[str]:
         far = LineModem(echoing)
