@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -100,11 +101,16 @@ async def reset(session: Session) -> int:
 
     async with session.modem() as modem:
         found, restarts = await read_found_state(modem), modem.dialect is Dialect.SERIAL_MODEM
-        # Off first: it keeps the cells it knows, and does not count as one of a loop of resets.
-        await modem.send(SetFunctionalMode(FunctionalMode.OFF))
-        if restarts:
-            await modem.send(ResetModem())
-        ended = await put_back(modem, found, 0.0, LoopClock())
+        try:
+            # Off first: it keeps the cells it knows, and does not count as one of a loop of resets.
+            await modem.send(SetFunctionalMode(FunctionalMode.OFF))
+            if restarts:
+                await modem.send(ResetModem())
+            ended = await put_back(modem, found, 0.0, LoopClock())
+        except asyncio.CancelledError:
+            # As it was, but for the network, which nobody waits for any more.
+            await put_back(modem, replace(found, registered=False), 0.0, LoopClock())
+            raise
         was_off = found.mode == FunctionalMode.OFF
         how = "restarted" if restarts else "off, as it was" if was_off else "turned off and on"
         is_back = not ended.startswith(NOT_BACK)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from agent.cli.framework.session import Session
+from agent.cli.modem.power import reset
+from at.driver.modem import Modem
+from at.virtual.transport import VirtualTransport
 from tests.support.commands.command_line import Done, cellagent
 from tests.support.commands.running_agent import (
     agent_on,
@@ -69,6 +75,40 @@ def test_a_reset_puts_back_what_it_was_set_to(tmp_path: Path, dialect: str) -> N
         assert (done.code, told["back"], told["restarted"]) == (0, True, dialect != "at-host")
         assert run(kit, "modem", "at", "AT+CFUN?").out.splitlines()[0] == "+CFUN: 1"
         assert run(kit, "modem", "at", "AT+CEREG?").out.startswith("+CEREG: 5,")
+
+
+@pytest.mark.parametrize("dialect", ["at-host", "serial-modem"])
+async def test_a_reset_that_is_stopped_at_any_command_leaves_the_modem_on_as_it_was(
+    dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reset.callback is not None
+    stops_at, was_stopped = 1, True
+    while was_stopped:
+        transport = VirtualTransport(instant=True, registered=True, dialect=dialect)
+        modem = Modem(transport)
+        await modem.open()
+        await modem.execute("AT+CEREG=5")
+        monkeypatch.setattr(Session, "modem", lambda _self: contextlib.nullcontext(modem))  # noqa: B023
+        resetting = asyncio.ensure_future(reset.callback(Session()))
+        stop_at(transport, stops_at, resetting)
+        await asyncio.wait([resetting])
+        was_stopped, stops_at = resetting.cancelled(), stops_at + 1
+        kept = transport.modem.kit.session
+        assert (kept.fun, kept.subscriptions.cereg) == (1, 5), stops_at
+        await modem.close()
+    assert stops_at > 10
+
+
+def stop_at(transport: VirtualTransport, command: int, work: asyncio.Future[None]) -> None:
+    """Cancel work when it has written so many commands."""
+    write, numbers = transport.write, itertools.count(1)
+
+    def written(data: bytes) -> None:
+        write(data)
+        if next(numbers) == command:
+            work.cancel()
+
+    transport.write = written  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("words", ["scan cells", "locate --with cell", "locate"])
