@@ -263,6 +263,7 @@ def emit_or_say(session: Session, value: object, *lines: str) -> None:
     else:
         for line in lines:
             say(line)
+        sys.stdout.flush()  # to a pipe, too: what comes next may be a wait
 
 
 def note(text: str) -> None:

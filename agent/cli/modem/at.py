@@ -149,6 +149,7 @@ def show_answer(session: Session, line: str, answer: Answer) -> None:
         emit(_as_json(line, answer, check))
     else:
         _show_lines(answer)
+        sys.stdout.flush()  # to a pipe, too: who typed the line may wait for its answer
         if command_name(line) in _SIGNED:  # else the families of commands are not imported
             _decoded(line, answer, check)
     for one in signed:

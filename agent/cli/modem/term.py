@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
+from agent.cli.framework.command import agent_command, emit_or_say, note
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import InputLines
@@ -95,7 +95,5 @@ async def _show_notices(session: Session, notices: Stream[Notice]) -> None:
 async def _show_lines(session: Session, lines: Stream[Item]) -> None:
     async for item in lines:
         text = getattr(item, "text", getattr(item, "head", ""))
-        if session.json:
-            emit({"type": type(item).__name__.lower(), "line": text})
-        elif not isinstance(item, Echo):
-            say(f".. {text}")
+        if session.json or not isinstance(item, Echo):
+            emit_or_say(session, {"type": type(item).__name__.lower(), "line": text}, f".. {text}")

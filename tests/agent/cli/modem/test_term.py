@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.commands.command_line import completed as cellagent
@@ -15,6 +17,21 @@ def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
     answers = [found for found in objects(run) if found["type"] == "answer"]
     assert [answer["final"] for answer in answers] == ["OK", "OK", "OK"]
     assert run.returncode == 0
+
+
+def test_answers_and_notices_are_in_a_pipe_while_it_waits_for_more_to_be_typed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "agent", "modem", "term", "--port", "virtual:"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as term:
+        assert term.stdin is not None
+        assert term.stdout is not None
+        term.stdin.write("AT+CEREG=5\nAT+CFUN=4\n")
+        term.stdin.flush()
+        came = sorted(term.stdout.readline() for _ in range(3))
+        assert came == ["<< +CEREG: 0\n", "OK\n", "OK\n"]
 
 
 def test_a_line_without_an_end_is_refused_and_one_at_the_end_of_a_file_is_taken() -> None:
