@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -12,6 +12,7 @@ import click
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.number_types import Seconds
+from agent.cli.framework.terminal import InputLines
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.encoding import check_line
@@ -78,7 +79,7 @@ async def command(
     async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         beside = modem.lines()
         beside.take()  # what came before the first command
-        for line in _lines(commands):
+        async for line in _lines(commands):
             try:
                 answer = await modem.execute(
                     line, timeout_s=timeout_s or timeout_of(line), multiline="\n" in line
@@ -103,10 +104,11 @@ def _note_strays(items: Iterable[Item]) -> None:
             note(f"  left out of the answer, a line that is too long: {item.head}...")
 
 
-def _lines(commands: Iterable[str]) -> Iterator[str]:
+async def _lines(commands: Iterable[str]) -> AsyncIterator[str]:
     for line in commands:
         if line == "-":
-            yield from map(_without_shell, commands_in(sys.stdin))
+            async for text in commands_in(InputLines()):
+                yield _without_shell(text)
         else:
             yield _without_shell(line)
 
@@ -116,14 +118,14 @@ def _without_shell(line: str) -> str:
     return re.sub(r"(?i)^at\s+(?=at)", "", line)
 
 
-def commands_in(lines: Iterable[str]) -> Iterator[str]:
+async def commands_in(lines: AsyncIterable[bytes]) -> AsyncIterator[str]:
     """Yield the AT commands of a text: one a line, but a string in quotes may span lines.
 
     Empty lines and lines that begin with # are left out.
     """
     whole = ""
-    for line in lines:
-        whole += line
+    async for line in lines:
+        whole += line.decode("utf-8", "surrogateescape")
         if whole.count('"') % 2:
             continue
         text, whole = whole.strip("\r\n"), ""

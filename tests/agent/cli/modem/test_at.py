@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import signal
+import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -91,9 +93,31 @@ def test_a_credential_from_standard_input_is_written_and_not_shown(tmp_path: Pat
     assert len(listed["lines"]) == 1  # type: ignore[arg-type]
 
 
-def test_lines_are_joined_while_a_quote_is_open() -> None:
-    assert list(commands_in(io.StringIO(f"AT\n{PEM}\r\n\nAT+CGMR"))) == ["AT", PEM, "AT+CGMR"]
-    assert list(commands_in(io.StringIO('AT+X="open'))) == ['AT+X="open']
+async def test_lines_are_joined_while_a_quote_is_open() -> None:
+    assert await commands_of(f"AT\n{PEM}\r\n\nAT+CGMR") == ["AT", PEM, "AT+CGMR"]
+    assert await commands_of('AT+X="open') == ['AT+X="open']
+
+
+async def commands_of(text: str) -> list[str]:
+    async def lines() -> AsyncIterator[bytes]:
+        for line in text.encode().splitlines(keepends=True):
+            yield line
+
+    return [command async for command in commands_in(lines())]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_it_waits_for_a_command_to_be_typed(number: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "agent", "modem", "at", "--port", "virtual:", "AT", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "OK\n"
+        waiting.send_signal(number)
+        assert waiting.wait(20) == 128 + number
 
 
 def test_a_line_that_breaks_out_is_refused_before_it_is_sent() -> None:
