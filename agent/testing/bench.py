@@ -37,14 +37,15 @@ class TestBench:
         choice: KitChoice,
         wish: KitWish,
         thread: LoopThread,
-        attachments: Path | None = None,
+        attachments: Path | None,
+        tell: Callable[[str], None],
     ) -> None:
         self.file = file
         self._attachments = attachments
         if attachments is not None:
             clear(attachments)
         self._session: RecordingTransport | None = None
-        self._choice, self._wish, self._thread = choice, wish, thread
+        self._choice, self._wish, self._thread, self._tell = choice, wish, thread, tell
         self._stack = contextlib.ExitStack()
         self._source: KitSource | None = None
         self._recorded: RecordedSource | None = None
@@ -105,7 +106,7 @@ class TestBench:
         # Of what comes here, a replay needs nothing.
         from agent.testing.live_kit import RecordedSource, VirtualSource, leased
 
-        self._entry = entry = self._stack.enter_context(leased(fitting))
+        self._entry = entry = self._stack.enter_context(leased(fitting, self._tell))
         live: KitSource
         if entry.is_virtual:
             live = VirtualSource(self._wish, entry, self._thread)

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import hashlib
+import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent.files.paths import state_dir
@@ -25,34 +26,53 @@ from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import make_modem
 from at.virtual.server.tcp import TcpServer
 
+Lock = ProcessLock | None
 _RETRY_S = 0.05
+_TELLS_AFTER_S = 5.0
 
 
 @contextlib.contextmanager
-def leased(kits: Sequence[KitEntry]) -> Iterator[KitEntry]:
+def leased(kits: Sequence[KitEntry], tell: Callable[[str], None]) -> Iterator[KitEntry]:
     """Take the first of `kits` that is free, waiting until one is; give it back at the end.
 
     A virtual one always is. The locks of the others are this user's, and end with their process.
-    Raises FolderUnusable where they cannot be made.
+    `tell` is called once, where it is waited for long. Raises FolderUnusable where the locks cannot
+    be made.
     """
-    folder = state_dir() / "leases"
-    while True:
-        for kit in kits:
-            if kit.is_virtual:
-                yield kit
-                return
-            make_folder(folder)
-            name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
-            try:
-                lock = ProcessLock(folder / f"{name}.lock")
-            except HeldByAnother:
-                continue
-            try:
-                yield kit
-            finally:
-                lock.release()
-            return
-        time.sleep(_RETRY_S)
+    kit, lock = _taken(kits, tell)
+    try:
+        yield kit
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _taken(kits: Sequence[KitEntry], tell: Callable[[str], None]) -> tuple[KitEntry, Lock]:
+    folder, tells_at = state_dir() / "leases", time.monotonic() + _TELLS_AFTER_S
+    held: dict[str, str] = {}
+    try:
+        while True:
+            for kit in kits:
+                if kit.is_virtual:
+                    return kit, None
+                make_folder(folder)
+                name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
+                try:
+                    return kit, ProcessLock(folder / f"{name}.lock")
+                except HeldByAnother as error:
+                    held[kit.port] = str(error)
+            if time.monotonic() >= tells_at:
+                tells_at = math.inf
+                tell(_waited_for(held))
+            time.sleep(_RETRY_S)
+    except BaseException as stop:  # a time-out of pytest
+        if held:
+            stop.add_note(_waited_for(held))
+        raise
+
+
+def _waited_for(held: Mapping[str, str]) -> str:
+    return "it waits for its kit: " + "; ".join(f"{port} is {how}" for port, how in held.items())
 
 
 class VirtualSource(KitSource):

@@ -9,9 +9,11 @@ Where the kit comes from is a switch: `--cellagent-kit=virtual | replay | record
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import shlex
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -134,11 +136,20 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
     if item.stash.get(_AGAIN, False) and choice.mode is RecordMode.NEW:
         choice = KitChoice(choice.kits, RecordMode.ALL)
     wish = kit_wish(marks, faults)
-    bench = TestBench(transcript_of(item), choice, wish, _thread(request.config), folder_of(item))
+    thread, tell = _thread(request.config), functools.partial(_tell, item)
+    bench = TestBench(transcript_of(item), choice, wish, thread, folder_of(item), tell)
     bench.is_by_hand = bool(sources) and choice.mode is RecordMode.NONE
     item.stash[_BENCH] = bench
     request.addfinalizer(lambda: bench.close(passed=item.stash.get(_PASSED, False)))
     return bench
+
+
+def _tell(item: pytest.Item, text: str) -> None:
+    """Tell the person at the terminal, also where pytest captures what is written there."""
+    capture = item.config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        sys.stderr.write(f"\n{item.nodeid}: {text}\n")
+        sys.stderr.flush()
 
 
 def _named(mark: pytest.Mark) -> dict[str, object]:

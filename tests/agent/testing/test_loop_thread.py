@@ -75,7 +75,9 @@ def test_a_recording_does_not_end_amid_what_arrives(tmp_path: Path, kit: str) ->
 
     with contextlib.closing(LoopThread()) as thread:
         choice, wish = kit_choice([kit]), kit_wish([], [])
-        bench = TestBench(tmp_path / "it.transcript", choice, wish, thread, tmp_path / "files")
+        bench = TestBench(
+            tmp_path / "it.transcript", choice, wish, thread, tmp_path / "files", print
+        )
         modem = SyncModem(bench.transport("modem_sync"), thread)
         thread.loop.call_soon_threadsafe(arrive)
         arriving.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.testing.choice import KitEntry
+from agent.testing.live_kit import leased
 from agent.testing.paths import file_name
 from tests.support.commands.user_project import UserProject
 from tests.support.modem.served_kit import served
@@ -231,6 +234,23 @@ def test_cable_power_faults_and_place_are_at_hand(project: UserProject, tmp_path
         assert "1 passed" in project.run(f"--cellagent-kit={kit.port},power={command}")
         assert (project.folder / "cycle").exists()
         assert "1 skipped" in project.run(f"--cellagent-kit={kit.port}", "-rs")
+
+
+@pytest.mark.parametrize("words", [[], ["-n1"]], ids=["one process", "xdist"])
+def test_who_has_the_kit_that_a_test_waits_for_is_told_at_once_and_where_its_time_ends(
+    project: UserProject, words: list[str]
+) -> None:
+    project.write("test_it.py", "def test_it(modem_sync):\n    pass\n")
+    with (project.folder / "conftest.py").open("a") as file:
+        file.write("import agent.testing.live_kit as kits\nkits._TELLS_AFTER_S = 0\n")
+    state = project.folder / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CELLAGENT_STATE_DIR", str(state))
+        with leased([KitEntry("/dev/kit")], print):
+            told = project.run("--cellagent-kit=/dev/kit", "--timeout=1", *words, code=1)
+    waits = rf"it waits for its kit: /dev/kit is held by \S+ \(PID {os.getpid()}\)"
+    assert len(re.findall(f"(?m)^test_it.py::test_it: {waits}$", told)) == 1
+    assert len(re.findall(f"(?m)^E +{waits}$", told)) == 1
 
 
 UNPLUGGED = """
