@@ -1,6 +1,5 @@
 """The environment of the demonstration: a virtual kit on its ports, a stand-in cloud, a profile."""
 
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from agent.config import Configuration, load
 from agent.config.write import write_profile
+from agent.files.temporary_folder import temporary_folder
 from agent.standin.ready_line import credentials
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
@@ -38,7 +38,7 @@ class DemoEnvironment:
 async def demo_environment() -> AsyncIterator[DemoEnvironment]:
     """Start the environment in a temporary folder; stop and remove it afterwards."""
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-demo-")))
+        folder = stack.enter_context(temporary_folder("cellagent-demo"))
         cloud = open_cloud()
         await stack.enter_async_context(serving(cloud))
         modem = make_modem(VirtualOptions(dialect="serial-modem", instant=True), console_apart=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import UsageError
+from agent.files.temporary_folder import temporary_folder
 from at.driver.opening import transport_of
 from at.protocol.counts import counted
 from at.protocol.errors import AtError, TranscriptError
@@ -44,8 +44,7 @@ class KitSource:
 
     def _folder(self) -> Path:
         """Return a new folder of this source, which goes with it."""
-        made = tempfile.TemporaryDirectory(prefix="cellagent-")
-        return Path(self._opened().enter_context(made))
+        return self._opened().enter_context(temporary_folder("cellagent-kit"))
 
     def transport(self, is_free: Callable[[], bool] | None = None) -> Transport:  # noqa: ARG002
         """Return a way to the AT port for a driver, on whatever loop. Raises TranscriptError.

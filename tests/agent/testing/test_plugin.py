@@ -253,6 +253,17 @@ def test_who_has_the_kit_that_a_test_waits_for_is_told_at_once_and_where_its_tim
     assert len(re.findall(f"(?m)^E +{waits}$", told)) == 1
 
 
+def test_a_run_leaves_nothing_of_one_that_was_killed(project: UserProject) -> None:
+    """As the worker of xdist whose test runs into the time-out of its thread."""
+    temporary = project.folder / "temporary"
+    temporary.mkdir()
+    killed = "def test_it(kit_port):\n    import os\n    os.kill(os.getpid(), 9)\n"
+    for text, code in ((killed, -9), ("def test_it(kit_port):\n    pass\n", 0)):
+        project.write("test_it.py", text)
+        project.run("--cellagent-kit=record", code=code, TMPDIR=str(temporary))
+    assert not list(temporary.iterdir())
+
+
 UNPLUGGED = """
 import os
 import pytest
