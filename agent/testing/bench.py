@@ -130,9 +130,10 @@ class TestBench:
         transport = self.source().transport(is_free)
         if self._attachments is None or self.replays or self.records:
             return transport
+        from agent.files.private_files import make_folder
         from at.transcripts.recorder import RecordingTransport
 
-        self._attachments.mkdir(parents=True, exist_ok=True)
+        make_folder(self._attachments)
         self._session = RecordingTransport(transport, self._attachments / TRANSCRIPT)
         return self._session
 

@@ -122,6 +122,10 @@ def test_a_report_comes_though_there_is_no_place_for_the_files_beside_it(
         assert ended in told
         assert "what test_it.py::test_cloud_alone has beside the report is not whole: " in told
         assert "test_cloud_alone" in properties(project.folder / "report.xml")
+    told = project.run("--junitxml=report.xml", "-k", "all_of_it", code=1)
+    folder = project.folder / "report.files" / "test_it.py.test_all_of_it"
+    assert f"cannot make the folder {folder}: Not a directory\ntry: name a folder that" in told
+    assert "agent/testing" not in told
 
 
 def test_a_core_dump_that_the_kit_printed_in_chunks_is_a_file_too(tmp_path: Path) -> None:
