@@ -137,7 +137,7 @@ async def _page(session: Session, configuration: Configuration, settings: PageSe
 async def _more_links(session: Session, page: ServedPage) -> None:
     """Print another link for each Enter, where somebody is there to press it; never return."""
     if sys.stdin.isatty():
-        from agent.cli.framework.terminal import InputLines
+        from agent.cli.framework.typed_input import InputLines
 
         note("Enter prints another link; Ctrl-C ends it")
         async for _line in InputLines():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.console.window import ConsoleWindow
 from agent.cli.framework.session import held_kit
-from agent.cli.framework.terminal import InputLines
+from agent.cli.framework.typed_input import InputLines
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
 from agent.daemon.control import protocol

@@ -1,4 +1,4 @@
-"""Tables, bars and wrapped text for a terminal, and lines that are typed at one."""
+"""Tables, bars, questions and wrapped text for a terminal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections import deque
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 import click
 
@@ -19,7 +18,7 @@ from agent.cli.framework.safe_text import drawing, printable
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    import asyncio
+    pass
 
 T = TypeVar("T")
 WIDTH = 80
@@ -277,78 +276,3 @@ def bar(value: object, low: float, high: float, width: int = 10) -> str:
     share = min(max((value - low) / (high - low), 0.0), 1.0)
     filled = round(share * width)
     return "\u2588" * filled + "\u00b7" * (width - filled)
-
-
-_LONGEST_LINE = 64 * 1024  # bytes: no command of a modem or a shell is near it
-_PIECES_AHEAD = 16
-
-
-class InputPieces:
-    """Standard input, a terminal, a pipe or a file, in pieces of at most 4096 bytes.
-
-    A thread reads it, also on Windows: the event loop would make a terminal non-blocking, its
-    output included. It reads no more than a few pieces ahead.
-    """
-
-    def __init__(self) -> None:
-        import asyncio  # `--help` of a command must not pay for it
-        import threading
-
-        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
-        self._room = threading.Semaphore(_PIECES_AHEAD)
-        self._ended = False
-        loop = asyncio.get_running_loop()
-
-        def read() -> None:
-            piece = b"."
-            with contextlib.suppress(RuntimeError):  # the loop has ended before the input
-                while piece:
-                    self._room.acquire()
-                    try:
-                        piece = os.read(sys.stdin.fileno(), 4096)
-                    except OSError:  # the terminal has gone
-                        piece = b""
-                    loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
-
-        threading.Thread(target=read, daemon=True).start()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = b"" if self._ended else await self._pieces.get()
-        self._room.release()
-        if not piece:
-            self._ended = True
-            raise StopAsyncIteration
-        return piece
-
-
-class InputLines:
-    """The lines of standard input, each with its end; may be iterated on after a cancellation.
-
-    Raises UsageError for a line that is too long.
-    """
-
-    def __init__(self) -> None:
-        self._pieces = InputPieces()
-        self._rest = b""
-        self._lines: deque[bytes] = deque()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while not self._lines:
-            try:
-                piece = await anext(self._pieces)
-            except StopAsyncIteration:
-                rest, self._rest = self._rest, b""
-                if not rest:
-                    raise
-                return rest
-            *lines, self._rest = (self._rest + piece).split(b"\n")
-            if len(self._rest) > _LONGEST_LINE:
-                raise UsageError(f"a line of the input is longer than {_LONGEST_LINE:,} bytes")
-            self._lines.extend(line + b"\n" for line in lines)
-        return self._lines.popleft()

@@ -12,7 +12,7 @@ import click
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.number_types import Seconds
-from agent.cli.framework.terminal import InputLines
+from agent.cli.framework.typed_input import InputLines
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.encoding import check_line

@@ -7,7 +7,7 @@ import click
 from agent.cli.framework.command import agent_command, emit_or_say, note
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import InputLines
+from agent.cli.framework.typed_input import InputLines
 from agent.errors import with_hint
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 
 from agent.cli.framework.silent_terminal import in_foreground, silent_terminal
-from agent.cli.framework.terminal import InputPieces
+from agent.cli.framework.typed_input import InputPieces
 
 _LONGEST_LINE = 4096
 _ERASE = "\x08\x7f"

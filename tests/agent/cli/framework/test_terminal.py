@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.framework.terminal import (
-    InputLines,
     TableWriter,
     aligned,
     ask,
@@ -228,49 +227,6 @@ async def test_who_waits_for_a_service_sees_for_which_and_a_program_does_not(
     assert re.fullmatch(waits_for, waits.pop())
     _, shown = await run("--json")
     assert not SPINNER.findall(shown.decode())
-
-
-async def test_input_that_can_be_read_no_more_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a terminal that was closed under `nohup cellagent modem term`, which held its port."""
-    reads, writes = os.pipe()
-    with os.fdopen(reads, "rb"), os.fdopen(writes, "wb") as cannot_be_read:
-        monkeypatch.setattr(sys, "stdin", cannot_be_read)
-        async with asyncio.timeout(60):
-            assert [line async for line in InputLines()] == []
-
-
-@pytest.mark.parametrize(
-    ("written", "lines"),
-    [
-        (b"", []),
-        (b"AT\nATI\n", [b"AT\n", b"ATI\n"]),
-        (b"\nAT", [b"\n", b"AT"]),
-        (b"x" * 65_536, [b"x" * 65_536]),
-    ],
-)
-async def test_each_line_of_the_input_comes_with_its_end_and_the_last_as_it_is(
-    written: bytes, lines: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "input").write_bytes(written)
-    with (tmp_path / "input").open("rb") as given:
-        monkeypatch.setattr(sys, "stdin", given)
-        async with asyncio.timeout(60):
-            assert [line async for line in InputLines()] == lines
-
-
-async def test_a_line_of_the_input_that_never_ends_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "input").write_bytes(b"AT\n" + b"x" * 80_000)
-    with (tmp_path / "input").open("rb") as given:
-        monkeypatch.setattr(sys, "stdin", given)
-        lines = InputLines()
-        async with asyncio.timeout(60):
-            assert await anext(lines) == b"AT\n"
-            with pytest.raises(UsageError, match="longer than 65,536 bytes"):
-                await anext(lines)
-            async for _ in lines._pieces:
-                pass  # its thread reads the file to the end, which must not be closed before
 
 
 def test_a_long_table_is_written_as_it_comes_with_its_head_once(
