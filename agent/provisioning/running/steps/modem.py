@@ -61,8 +61,8 @@ class OfflineMode:
         """Have the modem on the network; `mode_before` is what `restore` puts back."""
         if self._mode_before is None:
             await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
-            await self._port.require_same(_MODE)
-            self._mode_before = mode_before
+        await self._port.require_same(_MODE)
+        self._mode_before = mode_before
         await self._port.go_online()
 
     def resume(self, mode_before: int | None) -> None:

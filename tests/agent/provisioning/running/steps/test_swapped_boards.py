@@ -156,6 +156,36 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         assert (await first.read()).mode == 1
 
 
+async def test_the_radio_of_another_board_is_not_turned_on_after_a_deletion(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The first one was online, and its mode is to be put back since the deletion."""
+    claim = replace(GOAL, registration=RegistrationMethod.CLAIM, replace=frozenset({(TAG, 2)}))
+    kit = {"firmware": "serial-modem-2.0.0", "provisioning": standin.urls["provisioning"]}
+    tray = Tray(tmp_path, **kit)
+    [location, other] = tray.locations(2)
+    async with (
+        station_of(standin, tmp_path, claim) as station,
+        tray.open(location) as first,
+        tray.open(other) as second,
+    ):
+        await first.make_key(TAG)
+        await first.set_mode(1)
+
+        @asynccontextmanager
+        async def opened(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            yield board
+
+        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
+            if at is ProvisioningStep.ONLINE:
+                board._modem = second._modem
+
+        board = ModemBoard(first._modem)
+        outcome = await run_board(location, station, opened, swap)
+        assert (outcome.outcome, outcome.step) == ("swapped", "online"), outcome.reason
+        assert (await second.read()).mode == 0
+
+
 @pytest.mark.parametrize(
     ("method", "when"),
     [("certificate", "the reading of its certificate"), ("measure", "the judgement of its limits")],
