@@ -184,7 +184,8 @@ def report(
     """Count the runs that began at `since` or later, each of them an attempt.
 
     `runs` are all there are, those before `since` too: an earlier one makes a later one a retry.
-    They come by board, in the order in which they began; those without a UUID first.
+    They come by board, in the order of their changes, whoever set a clock; those without a UUID
+    first.
     """
     made = Report(since, by)
     for board in _by_board(runs, partial(_add_unidentified, made)):
@@ -202,7 +203,7 @@ def _by_board(
         if uuid:
             known = list(group)
             earlier = [one for imei in {one.imei for one in known} for one in by_imei.pop(imei, [])]
-            yield sorted([*earlier, *known], key=attrgetter("began_at")) if earlier else known
+            yield sorted([*earlier, *known], key=attrgetter("change")) if earlier else known
             continue
         for run in group:
             if run.imei:
@@ -210,7 +211,7 @@ def _by_board(
             else:
                 unidentified(run)
     for known in by_imei.values():
-        yield sorted(known, key=attrgetter("began_at"))
+        yield sorted(known, key=attrgetter("change"))
 
 
 def _add_board(made: Report, runs: list[RunRecord]) -> None:

@@ -66,7 +66,7 @@ _SOURCES = {
             "reason": "reason_code = :reason",
             "since": "began_at >= :since",
         },
-        (("id", "uuid = ''", "id"), ("uuid", "TRUE", "uuid, began_at, id")),
+        (("id", "uuid = ''", "id"), ("uuid", "TRUE", "uuid, change")),
     ),
 }
 
@@ -102,7 +102,7 @@ class Listing(Generic[R]):
         return self._reader.select(self._kind, f"WHERE {self._where} ORDER BY {order}", values)
 
     def every(self) -> Iterator[R]:
-        """Yield all: by board, and a board's runs as they began; those of no known board first."""
+        """Yield all: by board, and a board's runs as they came; those of no known board first."""
         for column, condition, order in self._source.walks:
             name = f"{self._source.table}.{column}"
             where = (

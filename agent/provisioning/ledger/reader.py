@@ -129,8 +129,8 @@ class LedgerReader:
         return self.select(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
 
     def runs(self, uuid: str) -> Sequence[RunRecord]:
-        """Return the runs of a board in the order in which they began."""
-        return self.select(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", {"uuid": uuid})
+        """Return the runs of a board in the order in which they came, whoever set a clock."""
+        return self.select(RunRecord, "WHERE uuid = :uuid ORDER BY change", {"uuid": uuid})
 
     def steps(self, uuid: str) -> Sequence[StepRecord]:
         """Return the steps of a board in the order in which they were recorded."""
@@ -147,7 +147,7 @@ class LedgerReader:
         with self._database.transaction():
             boards = self._ask(BoardRecord, "WHERE boards.uuid = :uuid", values)
             keys = self._ask(KeyRecord, "WHERE uuid = :uuid ORDER BY id", values)
-            runs = self._ask(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", values)
+            runs = self._ask(RunRecord, "WHERE uuid = :uuid ORDER BY change", values)
             steps = self._ask(StepRecord, "WHERE uuid = :uuid ORDER BY id", values)
             holders = self._ask(BoardRecord, _HOLDERS, values)
             rows = self.query(_REGISTRATIONS, {"device_id": device_id})

@@ -23,7 +23,7 @@ def attempt(
     ended = started + timedelta(seconds=took_s) if outcome != "unfinished" else None
     return RunRecord(
         id="", uuid=board, began_at=started, ended_at=ended, outcome=outcome,
-        reason_code=reason or outcome, timings='{"key": 3.0}', **more,
+        reason_code=reason or outcome, timings='{"key": 3.0}', change=minutes, **more,
     )  # fmt: skip
 
 

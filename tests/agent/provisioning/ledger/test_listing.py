@@ -12,7 +12,8 @@ from agent.provisioning.ledger import BoardRecord, RunRecord, open_ledger
 from agent.provisioning.ledger import listing as module
 from agent.provisioning.ledger.listing import Listing, RecordFilter
 from agent.provisioning.ledger.reader import LedgerReader
-from tests.support.provisioning.ledgers import NOW, run_of
+from agent.provisioning.report import report
+from tests.support.provisioning.ledgers import NOW, UUID, run_of
 
 
 @pytest.fixture
@@ -110,3 +111,17 @@ def test_a_number_that_no_database_takes_is_no_bound(ledger: LedgerReader) -> No
     assert boards.newest(1, 10**30) == []
     assert boards.newest(10**30, 10**30) == []
     ledger.close()
+
+
+def test_a_clock_that_was_set_back_makes_a_retry_no_first_pass(address: str) -> None:
+    filled = open_ledger(address, "one", now=lambda: NOW)
+    for began_at, outcome in ((NOW, "failed"), (NOW - timedelta(hours=2), "done")):
+        run = run_of(began_at=began_at)
+        filled.claim(run)
+        filled.conclude(replace(run, outcome=outcome, ended_at=began_at))
+        filled.release(run.uuid)
+    runs = list(Listing(filled, RunRecord, RecordFilter()).every())
+    assert runs == filled.runs(UUID)
+    made = report(runs).total
+    assert (made.passed, made.first_pass, made.attempts) == (1, 0, 2)
+    filled.close()
