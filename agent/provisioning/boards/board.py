@@ -110,7 +110,7 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        # Nobody awaits it now, nor after a second cancel: asyncio would print its failure.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait({task}, timeout=_LONGEST_COMMAND_S)
-        if task.done() and not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it: nobody awaits it now
         raise

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _RESTORE_TIMEOUT_S = 20.0
 _WAIT_FOR_SERVICE = {
     *(ProvisioningStep.OTHER_KEYS, ProvisioningStep.CLAIM),
-    *(ProvisioningStep.REGISTER, ProvisioningStep.PROOF),
+    *(ProvisioningStep.REGISTER, ProvisioningStep.CLOCK, ProvisioningStep.PROOF),
 }
 _BY_COMMANDS = {
     *(ProvisioningStep.ONLINE, ProvisioningStep.CA_CHAIN, ProvisioningStep.KEY),
@@ -255,7 +255,7 @@ class BoardRun:
         """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
         registrar, now = self.station.registrar, self.station.now
         trusted = check_host_clock(await registrar.host_clock_ahead_s(now) if registrar else None)
-        await self.port.set_clock(now())
+        await uninterrupted(self.port.set_clock(now()))
         self.ledger.finish(ProvisioningStep.CLOCK, trusted)
 
     async def _go_online(self, board: BoardState, mode_before: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,29 @@ async def test_work_that_is_cancelled_is_done_before_its_task_ends() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert steps == ["done"]
+
+
+async def test_work_that_fails_after_a_second_cancel_is_nothing_to_print() -> None:
+    printed: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: printed.append(context))
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def command() -> None:
+        begun.set()
+        await may_end.wait()
+        raise ZeroDivisionError
+
+    task = asyncio.create_task(uninterrupted(command()))
+    await begun.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    may_end.set()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert not printed
 
 
 async def test_work_that_is_not_cancelled_gives_its_result_or_its_error() -> None:

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 import agent
 from agent.config.identity_keys import IdentityKeys
+from agent.provisioning.boards import board as board_module
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import plan_boards, run_board
 from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.steps.registrar import Registrar
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
 from at.virtual.families import functional_mode, keys
@@ -232,6 +234,31 @@ async def test_being_stopped_puts_the_mode_back_and_is_recorded(
         [record] = await station.ledger.call(boards_of)
     assert modes == [1]
     assert (record.outcome, record.reason) == ("unfinished", "it was stopped")
+
+
+async def test_being_stopped_while_the_service_does_not_tell_the_time_waits_for_no_answer(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "_LONGEST_COMMAND_S", 0.0)
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+    asked, given_up = asyncio.Event(), asyncio.Event()
+
+    async def silent(*_: object) -> None:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    monkeypatch.setattr(Registrar, "host_clock_ahead_s", silent)
+    async with station_of(standin, tmp_path) as station:
+        task = asyncio.create_task(run_board(location, station, tray.open, lambda *_: None))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert given_up.is_set()
 
 
 def keys_of(tray: Tray) -> IdentityKeys:
