@@ -97,6 +97,8 @@ class CommandedStore:
         if waiting is None:
             new = CreateProvisioningCommand(self.uuid, command, description="cellagent")
             waiting = await self.client.send(new)
+        # Behind the service's answers, which may take long: another kit's client sets its mode.
+        await self.board.require_same("the start of its provisioning client")
         await self.board.take_commands(was_left=was_left)
         (kind,) = command
         for pause_s in _PAUSES_S:

@@ -64,6 +64,7 @@ class OfflineMode:
         await self._port.require_same(_MODE)
         self._mode_before = mode_before
         await self._port.go_online()
+        await self._port.require_same(_MODE, is_done=True)
 
     def resume(self, mode_before: int | None) -> None:
         """Set the mode that an interrupted run had still to restore, None for none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from agent.provisioning.planning.goal import CertificateSource, KeyOrigin, Regis
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_ledger import BoardLedger
+from agent.provisioning.running.steps import commanded_store
 from agent.standin.device_cloud.tables import CLAIMED
 from at.commands.credentials import CredentialType
 from at.driver.modem import Modem
@@ -156,34 +158,56 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         assert (await first.read()).mode == 1
 
 
-async def test_the_radio_of_another_board_is_not_turned_on_after_a_deletion(
-    standin: StandIn, tmp_path: Path
+@pytest.mark.parametrize(
+    ("swap_at", "others", "when"),
+    [
+        (ProvisioningStep.ONLINE, 0, "the change of its mode"),
+        ("go_online", 1, "the change of its mode, which may have gone to the other board"),
+        ("CreateProvisioningCommand", 0, "the start of its provisioning client"),
+    ],
+)
+async def test_the_radio_of_another_board_is_not_turned_on_for_a_claimed_one(
+    standin: StandIn,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    swap_at: ProvisioningStep | str,
+    others: int,
+    when: str,
 ) -> None:
-    """The first one was online, and its mode is to be put back since the deletion."""
+    """The first one was online, and its mode is to be put back since a deletion."""
     claim = replace(GOAL, registration=RegistrationMethod.CLAIM, replace=frozenset({(TAG, 2)}))
     kit = {"firmware": "serial-modem-2.0.0", "provisioning": standin.urls["provisioning"]}
     tray = Tray(tmp_path, **kit)
     [location, other] = tray.locations(2)
     async with (
         station_of(standin, tmp_path, claim) as station,
-        tray.open(location) as first,
+        tray.open(location) as board,
         tray.open(other) as second,
     ):
-        await first.make_key(TAG)
-        await first.set_mode(1)
+        await board.make_key(TAG)
+        await board.set_mode(1)
 
         @asynccontextmanager
         async def opened(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
             yield board
 
-        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
-            if at is ProvisioningStep.ONLINE:
+        def swap(_place: object, at: object) -> None:
+            if at is swap_at:
                 board._modem = second._modem
 
-        board = ModemBoard(first._modem)
+        for owner in (board, commanded_store):
+            if isinstance(swap_at, str) and (call := getattr(owner, swap_at, None)):
+                swapping = partial(_swapping, partial(swap, "", swap_at), call)
+                monkeypatch.setattr(owner, swap_at, swapping)
         outcome = await run_board(location, station, opened, swap)
-        assert (outcome.outcome, outcome.step) == ("swapped", "online"), outcome.reason
-        assert (await second.read()).mode == 0
+        assert outcome.outcome == "swapped"
+        assert f" at {when}; the modem's mode could not be put back" in outcome.reason
+        assert (await second.read()).mode == others
+
+
+def _swapping(swap: Callable[[], None], call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    swap()
+    return call(*given, **named)
 
 
 @pytest.mark.parametrize(
