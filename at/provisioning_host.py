@@ -183,7 +183,7 @@ async def _next(
             )
     raise ProvisioningFailed(
         f"the kit's provisioning client has said nothing for {NEXT_S:.0f} s",
-        hint="restart the kit's application (AT#XRESET), then start it again",
+        hint="restart the kit's application: `cellagent modem at 'AT#XRESET'`; then start it again",
     )
 
 

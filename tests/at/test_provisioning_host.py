@@ -108,8 +108,9 @@ async def test_the_radio_is_on_again_after_a_session_that_failed_without_it(
     monkeypatch.setattr(provisioning_host, "NEXT_S", 0.05)
     async with kit("AT+CFUN=1", faults=("provisioning-silent",)) as (modem, virtual):
         virtual.kit.schedule(0.0, lambda: virtual.kit.notify("#XNRFPROV: 1"))
-        with pytest.raises(ProvisioningFailed, match="said nothing"):
+        with pytest.raises(ProvisioningFailed, match="said nothing") as failed:
             await provisioning_host.take_commands(modem)
+        assert "`cellagent modem at 'AT#XRESET'`" in failed.value.hint
         assert virtual.kit.active
         assert virtual.kit.registered
 
