@@ -29,7 +29,7 @@ async def show_console(
     require_console(kit.settings)
     port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:
-        _send(writer, protocol.ConsoleAnswer(True, kit=kit.name, port=port, pid=os.getpid()))
+        await _send(writer, protocol.ConsoleAnswer(True, kit=kit.name, port=port, pid=os.getpid()))
         await first_of(
             _send_lines(watcher, writer),
             _send_troubles(kit, registry, writer),
@@ -41,11 +41,11 @@ async def _send_lines(watcher: ConsoleWatcher, writer: asyncio.StreamWriter) -> 
     while True:
         data, lost = await watcher.next()
         if lost:
-            _send(writer, protocol.LostNotice(lost))
+            await _send(writer, protocol.LostNotice(lost))
         # Before the lines: a window that is closed at the last of them has counted it.
-        _send(writer, protocol.CountsNotice(watcher.counts()))
+        await _send(writer, protocol.CountsNotice(watcher.counts()))
         writer.write(data)
-        await writer.drain()  # a window that does not read blocks itself alone
+        await writer.drain()
 
 
 async def _send_troubles(
@@ -57,8 +57,7 @@ async def _send_troubles(
         trouble = _trouble(kit)
         if trouble != sent:
             sent = trouble
-            _send(writer, trouble)
-            await writer.drain()
+            await _send(writer, trouble)
         await change.wait()
 
 
@@ -90,12 +89,13 @@ async def _type_lines(
                 return
             typed = protocol.convert(protocol.parse(line), protocol.TypedLine)
             if answer := await kit.type_line(typed.line):
-                _send(writer, protocol.TypedAnswer(answer))
+                await _send(writer, protocol.TypedAnswer(answer))
         except ValueError:
             raise UsageError('a window says {"type": LINE}') from None
         except (AgentError, AtError) as error:
-            _send(writer, protocol.RefusedLine(str(error), getattr(error, "hint", "")))
+            await _send(writer, protocol.RefusedLine(str(error), getattr(error, "hint", "")))
 
 
-def _send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
+async def _send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
     writer.write(protocol.encode(message))
+    await writer.drain()  # a window that does not read blocks itself alone

@@ -11,10 +11,17 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agent.config.profile import KitSettings
+from agent.console.line_classifier import ConsoleCounts
+from agent.daemon.control.console import show_console
+from agent.daemon.kit.console import ConsoleWatchers
+from agent.daemon.snapshot import ConsoleStatus, LinkStatus
+from agent.daemon.status import StatusRegistry
 from at.virtual.console import export_lines
 from at.virtual.server.pty import PtyServer
 from tests.support.commands.console_window import PATIENCE_S, window
@@ -226,6 +233,40 @@ async def test_a_command_that_is_typed_at_the_at_port_is_answered_in_its_window_
             assert (await agent.run("modem", "at", "AT%XTEMP?", "AT+CGMM")).code == 0
             await other.close()
             assert logged(other.lines) == [], "nobody else's conversation is shown"
+
+
+async def test_what_a_window_types_that_does_not_read_waits_until_it_does():
+    """Else all answers wait in the agent's memory."""
+    registry = StatusRegistry()
+    link = SimpleNamespace(concern=registry.add_concern(LinkStatus, "kit"))
+    console = SimpleNamespace(
+        concern=registry.add_concern(ConsoleStatus, "kit"),
+        watchers=ConsoleWatchers(ConsoleCounts()),
+        port="",
+    )
+    typed: list[str] = []
+    is_read, reader = asyncio.Event(), asyncio.StreamReader()
+    is_read.set()
+
+    async def type_line(line: str) -> list[str]:
+        typed.append(line)
+        is_read.clear()
+        return ["OK"]
+
+    kit: Any = SimpleNamespace(
+        name="kit", settings=KitSettings(port="virtual:"), link=link, console=console
+    )
+    kit.type_line = type_line
+    writer: Any = SimpleNamespace(write=lambda _data: None, drain=is_read.wait)
+    reader.feed_data(b'{"type": "AT"}\n' * 3)
+    reader.feed_eof()
+    showing = asyncio.create_task(show_console(kit, registry, reader, writer))
+    for expected in (1, 2, 3):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(typed) == expected
+        is_read.set()
+    await showing
 
 
 async def test_a_kit_without_a_console_has_no_window(tmp_path: Path):
