@@ -223,13 +223,21 @@ class Modem:
         return last
 
     async def pass_through(
-        self, borrower: Receiver, work: Callable[[Callable[[bytes], None]], Awaitable[None]]
+        self,
+        borrower: Receiver,
+        work: Callable[[Callable[[bytes], Awaitable[None]]], Awaitable[None]],
     ) -> None:
         """Give the raw line to `borrower` while `work(write)` runs; commands wait meanwhile.
 
-        `borrower` gets the bytes that arrive, and the loss of the link. Raises LinkLost, NoAnswer.
+        `write` returns once the line has room again. `borrower` gets the bytes that arrive, and the
+        loss of the link. Raises LinkLost, NoAnswer.
         """
-        await self._link.pass_through(borrower, lambda: work(self._link.write))
+
+        async def write(data: bytes) -> None:
+            self._link.write(data)
+            await self._link.transport.drain()
+
+        await self._link.pass_through(borrower, lambda: work(write))
         await self._make_ready()
 
     async def type_line(self, line: str) -> None:

@@ -22,6 +22,7 @@ from at.protocol.errors import AtError
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
 _REQUEST_S = 10.0  # until a connection must have sent its request
+_TAKEN_S = 60.0  # for what the holder of a lease writes: a slow line, or one that takes nothing
 _SLOW_READER = 1024 * 1024  # bytes that may wait for the holder of a lease
 
 
@@ -74,10 +75,11 @@ class Client:
         async with asyncio.timeout(_REQUEST_S):
             await self.writer.drain()
 
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
-        """Pass on what the client writes, until it closes."""
+    async def write_through(self, write: Callable[[bytes], Awaitable[None]]) -> None:
+        """Pass on what the client writes, as fast as it is taken, until the client closes."""
         while data := await self.reader.read(4096):
-            write(data)
+            async with asyncio.timeout(_TAKEN_S):
+                await write(data)
 
     def data_received(self, data: bytes) -> None:
         """Pass on bytes of the modem; a client that does not read them is cut off."""

@@ -325,7 +325,7 @@ class LeaseHolder(Receiver, Protocol):
     async def send(self, answer: LeaseAnswer) -> None:
         """Send the answer that the lease has begun."""
 
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
+    async def write_through(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         """Pass the bytes that the process writes to `write`, until it closes."""
 
 
@@ -361,14 +361,14 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
         )
         tail = b""
 
-        def noted(write: Callable[[bytes], None], data: bytes) -> None:
+        async def noted(write: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
             nonlocal tail
             tail = (tail + data)[-_TAIL:]
             if modes := _SET_MODE.findall(tail):
                 link.on_mode_asked(int(modes[-1]))
-            write(data)
+            await write(data)
 
-        async def connect(write: Callable[[bytes], None]) -> None:
+        async def connect(write: Callable[[bytes], Awaitable[None]]) -> None:
             await holder.send(answer)  # from here on an error would be taken for bytes of the modem
             await holder.write_through(partial(noted, write))
 

@@ -30,7 +30,7 @@ from tests.support.modem.byte_receiver import ByteReceiver
 from tests.support.modem.line_modem import LineModem, echoing, run_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from at.transport.base import Receiver
 
@@ -327,12 +327,28 @@ def test_what_the_backlog_had_no_room_for_is_told_once() -> None:
 
 def test_a_line_that_was_lent_is_in_step_again_before_another_command_comes() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
-        async def type_half(write: Callable[[bytes], None]) -> None:
-            write(b"AT+CFU")
+        async def type_half(write: Callable[[bytes], Awaitable[None]]) -> None:
+            await write(b"AT+CFU")
 
         far.received.clear()
         await modem.pass_through(ByteReceiver(), type_half)
         assert far.received == ["AT+CFU~~~~", "AT+CMEE?", "AT"]
+
+    run_session(work)
+
+
+def test_who_was_lent_the_line_writes_no_faster_than_it_takes() -> None:
+    """Else all that is written waits in memory."""
+
+    async def work(modem: Modem, far: LineModem) -> None:
+        async def push(write: Callable[[bytes], Awaitable[None]]) -> None:
+            far.transport.drain = has_room.wait  # type: ignore[method-assign,assignment]
+            asyncio.get_running_loop().call_later(1.0, has_room.set)
+            await write(b"AT\r")
+            assert has_room.is_set()
+
+        has_room = asyncio.Event()
+        await modem.pass_through(ByteReceiver(), push)
 
     run_session(work)
 

@@ -41,6 +41,7 @@ from tests.support.commands.running_agent import (
     serve,
     write_profile,
 )
+from tests.support.harness import virtual_time
 from tests.support.outbox.outboxes import event
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
@@ -247,3 +248,24 @@ def test_who_does_not_read_what_the_modem_sends_is_cut_off() -> None:
     for _ in range(2):
         client.data_received(b"OK")
     assert done == ["OK", "cut off"]
+
+
+def test_what_the_holder_of_a_lease_writes_is_read_as_fast_as_the_modem_takes_it() -> None:
+    """From one that takes nothing, the lease ends: it may be gone, which only reading tells."""
+
+    async def lent() -> None:
+        reader, taken = asyncio.StreamReader(), list[bytes]()
+
+        async def write(data: bytes) -> None:
+            taken.append(data)
+            await asyncio.sleep(30.0 if len(taken) < 3 else 3600.0)
+
+        for _ in range(5):
+            reader.feed_data(bytes(4096))
+        writer: Any = None  # nothing is written
+        with pytest.raises(TimeoutError):
+            await Client(reader, writer).write_through(write)
+        assert asyncio.get_running_loop().time() == 120.0
+        assert len(taken) == 3
+
+    virtual_time.run(lent())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -69,9 +69,9 @@ class Terminal:
     async def send(self, answer: LeaseAnswer) -> None:
         assert answer.kit == "left"
 
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
+    async def write_through(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         for key in (b"AT+CF", b"UN=", b"4", b"\r"):
-            write(key)
+            await write(key)
 
     def data_received(self, data: bytes) -> None:
         """Show what the modem answers."""
