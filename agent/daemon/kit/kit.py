@@ -96,7 +96,8 @@ class KitAgent:
         self._updates = KitUpdates(
             registry.add_concern(FotaStatus, name), self.link, self.console, self._store
         )
-        self.link.owed_bytes = lambda: owed_bytes(state_dir, self._profile_with_id().kit.device_id)
+        # Of any kit, unless the profile names one: a silent one does not tell which it is.
+        self.link.owed_bytes = lambda: owed_bytes(state_dir, self.settings.device_id)
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []

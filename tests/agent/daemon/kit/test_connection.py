@@ -15,12 +15,14 @@ from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.profile import KitSettings, OutboxSettings, Profile
 from agent.console.fault_lines import FaultText
 from agent.daemon.kit import link, updates
+from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
+from agent.fota.job_step import JobEvent
 from agent.fota.jobs import JobStatus
-from agent.fota.journal import JobResult
+from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait
@@ -118,6 +120,19 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
     serve(kit, 200.0)
     assert fota.wake.is_set()
     assert fota.status.last is None
+
+
+def test_a_kit_that_waits_for_the_rest_of_an_image_gets_it_though_another_one_was_here_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    KitStore(tmp_path, "kit").update(device_id="the-other")
+    kit = kit_of(LineModem(lambda _command: ""), tmp_path, monkeypatch, StatusRegistry())
+    assert kit.link.owed_bytes() == 0
+    journal = Journal(journal_folder(tmp_path, "the-first"))
+    journal.begin(OpenJob(job_id="job-1", device_id="the-first", document={}))
+    for event in (JobEvent.START, JobEvent.PROVE, JobEvent.INSTALL):
+        journal.advance(event)
+    assert kit.link.owed_bytes() > 0
 
 
 def is_other() -> bool:
