@@ -66,6 +66,8 @@ class KitConnection:
         self._readings = KitReadings()
         self._keeper = OnlineKeeper(was_on=self.store.record.online)
         self._provisioning = KitProvisioning(self.link, self._on_provisioned)
+        self._served: Modem | None = None
+        """The last one that answered when its port was opened."""
         self._asked_off = False
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
@@ -85,11 +87,10 @@ class KitConnection:
 
     async def serve(self, modem: Modem) -> None:
         """Look after one connection until it is lost; the modem is available once contacted."""
+        self._served = modem
         modem.on_restart = self.restarted
         self._credentials.expect_loss()
-        usb = await asyncio.to_thread(usb_kit_at, self._settings.port)
-        self.identity.set_usb(usb, time.monotonic())
-        self.show_id()
+        await self._doubt_kit()
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
             if self._settings.console_port != "none":
@@ -104,11 +105,23 @@ class KitConnection:
                 with self.link.concern.changing() as status:
                     status.findings = None
 
+    async def _doubt_kit(self) -> None:
+        """Doubt that the kit is the one of before, until it has answered, unless USB tells it."""
+        usb = await asyncio.to_thread(usb_kit_at, self._settings.port)
+        self.identity.set_usb(usb, time.monotonic())
+        self.show_id()
+
     async def _store_rest(self, modem: Modem) -> None:
-        """Store what the kit printed while its modem was put back: it does not print it again."""
+        """Store what the kit printed while its modem was put back: it does not print it again.
+
+        Of one that gave no answer, as while it starts, that is all that it printed.
+        """
         if self._settings.console_port != "none":
             with modem.lines() as lines:
-                await self.console.read_rest(lines)
+                rest = lines.take()
+                if rest and modem is not self._served:
+                    await self._doubt_kit()
+                await self.console.read_rest(rest)
 
     async def _contact_and_check(self, modem: Modem) -> None:
         """Make the first contact, then check the kit at a change of registration and at times."""

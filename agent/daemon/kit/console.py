@@ -214,10 +214,10 @@ class KitConsole:
             rest = _classify(classifier, lines.take())
             await self.handle([*rest, *classifier.finish()])
 
-    async def read_rest(self, lines: Stream[Item]) -> None:
+    async def read_rest(self, rest: Sequence[Item]) -> None:
         """Handle the console lines that are left of an AT port that is closed."""
         classifier = LineClassifier(self._counts)
-        await self.handle([*_classify(classifier, lines.take()), *classifier.finish()])
+        await self.handle([*_classify(classifier, rest), *classifier.finish()])
 
     # --- a port of its own
 

@@ -132,7 +132,7 @@ class KitLink:
         self.on_registration: Callable[[str], None] = lambda _words: None
         """Called when the registration has changed."""
         self.on_closed: Callable[[Modem], Awaitable[None]] = _leave
-        """Called with each modem that was closed: what came last is in its lines."""
+        """Called with each modem that was closed, or gave no answer: what came is in its lines."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
         self.at_port = HeldPort(self.concern, self.settings.port)
@@ -171,6 +171,7 @@ class KitLink:
             await self._serve_until_left(modem)
         finally:
             self._go(KitLinkEvent.CLOSE)
+            await self.on_closed(modem)
 
     async def _serve_until_left(self, modem: Modem) -> None:
         try:
@@ -187,10 +188,7 @@ class KitLink:
             self._up.clear()
             self.modem = None
             self._was_up_s, self._up_since = self.up_s(), None
-            try:
-                await modem.close()
-            finally:
-                await self.on_closed(modem)
+            await modem.close()
 
     def ready(self, modem: Modem) -> None:
         """Make the modem available; called by `serve` after its first contact."""

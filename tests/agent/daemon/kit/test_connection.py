@@ -26,6 +26,7 @@ from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait
+from at.protocol.errors import LinkLost
 from at.tokens.jwt import Jwt
 from at.virtual.console import export_lines
 from tests.support.cloud.credential_calls import Modem as TokenMaker
@@ -98,6 +99,29 @@ async def test_what_a_kit_prints_while_its_modem_is_put_back_is_stored(
         await cancel_and_wait(running)
         assert "AT+CMEE=0" in modem.received
         assert totals(outbox).waiting == len(printed)
+
+
+@pytest.mark.contract("O3.4")
+async def test_what_a_kit_prints_that_does_not_answer_yet_is_stored_and_waits_for_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As one that starts while its port is opened; it may be another than the one before."""
+
+    def print_and_go(_asked: bytes) -> None:
+        modem.transport.deliver("".join(f"{line}\r\n" for line in printed).encode())
+        modem.transport.unplug()
+
+    modem = LineModem(lambda _command: "")
+    modem.transport.far_end = print_and_go
+    printed = export_lines(b"\x02 a message that is longer than one chunk " * 8)
+    KitStore(tmp_path, "kit").update(known_id="the-first", port="/dev/ttyACM0")
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
+        kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox)
+        assert kit.link.concern.status.device_id == "the-first"
+        with pytest.raises(LinkLost):
+            await kit.link.run()
+        assert totals(outbox).waiting == len(printed)
+        assert kit.link.concern.status.device_id is None
 
 
 def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_one_was_not_its(
