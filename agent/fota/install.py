@@ -44,7 +44,7 @@ class Installation:
     state: KitState
 
     async def install(self, package: Package) -> None:
-        """Put the image on the kit. Raises JobEnded."""
+        """Put the image on the kit. Raises JobEnded, AtError."""
         opened = self.journal.job
         if opened.install_starts >= MAX_INSTALL_STARTS:
             raise JobEnded(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from agent.fota.clock import LoopClock
 from at.driver.modem import Modem
 from at.found_state import NOT_BACK, FoundState, put_back, read_found_state
-from at.protocol.errors import AtError, LinkLost
+from at.protocol.errors import CommandRejected, LinkLost, ParseError
 
 AWAY_S = 120.0
 """How long the AT port may be away: an image that runs is a success without it, too."""
@@ -17,7 +17,7 @@ class KitState:
     """The state of one kit; this one has no AT port, so nothing is found and put back."""
 
     async def find(self) -> FoundState | None:
-        """Return the state in which the kit is, None where it does not tell it."""
+        """Return the state in which the kit is, None where it does not tell it. Raises AtError."""
         return None
 
     async def put_back(self, found: FoundState) -> str:  # noqa: ARG002 - the seam's
@@ -37,12 +37,17 @@ class ModemState(KitState):
         self._clock = LoopClock()
 
     async def find(self) -> FoundState | None:
-        """Return the state; None for a kit that does not answer, as one in its boot loader."""
+        """Return the state; None for a modem that refuses to tell its mode.
+
+        Raises AtError for a kit that is silent or away: it would stay off once it has the image.
+        """
         try:
             async with asyncio.timeout(AWAY_S):
                 return await read_found_state(await self._modem())
-        except (AtError, TimeoutError):
+        except (CommandRejected, ParseError):
             return None
+        except TimeoutError:
+            raise LinkLost("the kit's AT port is away: nothing is installed") from None
 
     async def put_back(self, found: FoundState) -> str:
         """Put it back, over as many links as that takes.
