@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -62,7 +62,7 @@ class KitUpdates:
         async def pull() -> JobResult | None:
             modem = await self._link.wait_up(self.concern)
             self.concern.wake.clear()  # whatever woke it so far, this look is for
-            imei, link_is_up = self._store.record.imei, partial(self._link.wait_up, self.concern)
+            imei = self._store.record.imei
             observer = _StatusObserver(self.concern, self._link, self._console)
             async with runner_of_kit(
                 profile(),
@@ -71,10 +71,8 @@ class KitUpdates:
                 modem,
                 ask_verdict=partial(read_verdict, modem),
                 observer=observer,
-                wrap_installer=lambda installer: ExclusiveInstaller(
-                    installer, self._link, imei, link_is_up
-                ),
-                link=link_is_up,
+                wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link, imei),
+                link=partial(self._link.wait_up, self.concern),
                 names=lambda _device_id: self._store.record.names,
             ) as runner:
                 observer.journal = runner.journal
@@ -148,18 +146,10 @@ class ExclusiveInstaller:
     It gives the image to the kit of an IMEI alone, "" where that is not known.
     """
 
-    def __init__(
-        self,
-        inner: Installer,
-        link: KitLink,
-        imei: str,
-        link_is_up: Callable[[], Awaitable[object]],
-    ) -> None:
-        """`link_is_up` waits until a kit answers on the link, which the installer may have had."""
+    def __init__(self, inner: Installer, link: KitLink, imei: str) -> None:
         self._inner = inner
         self._link = link
         self._imei = imei
-        self._link_is_up = link_is_up
 
     @property
     def name(self) -> str:
@@ -187,8 +177,11 @@ class ExclusiveInstaller:
             return await self._inner.running(kind)
 
     async def install(self, package: Package, progress: ProgressCallback) -> str:
-        """Put the image on the kit and start it; return what it read back. Raises InstallFailed."""
-        await self._link_is_up()
+        """Put the image on the kit and start it; return what it read back.
+
+        Raises InstallFailed, KitAway, LinkLost.
+        """
+        await self._link.wait_available()  # the installer may have had its port until now
         what = "the installation of an update"
         async with self._link.exclusive_port(self.port, what, imei=self._imei):
             self._link.expects_restart = True
