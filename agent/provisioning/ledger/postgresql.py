@@ -104,7 +104,8 @@ class PostgresqlDatabase:
             yield self._begun
             return
         with self._pipeline(writes=writes) as connection:
-            self._begun = partial(_executed, connection)
+            # With nothing to roll back, the driver goes on to take what failed for prepared.
+            self._begun = partial(_executed, connection, prepare=None if writes else False)
             try:
                 yield self._begun
             finally:
@@ -332,9 +333,13 @@ def _numbered(names: Sequence[str]) -> Mapping[str, str]:
 
 
 def _executed(
-    connection: psycopg.Connection, statement: str, values: Mapping[str, object]
+    connection: psycopg.Connection,
+    statement: str,
+    values: Mapping[str, object],
+    *,
+    prepare: bool | None = None,
 ) -> backend.Rows:
-    return _Rows(connection.execute(_driver_form(statement), values))
+    return _Rows(connection.execute(_driver_form(statement), values, prepare=prepare))
 
 
 class _Rows(Sequence[Sequence[Any]]):

@@ -216,6 +216,18 @@ def test_a_failure_is_told_in_the_servers_words_without_the_statement(cluster: s
     database.close()
 
 
+def test_a_read_that_the_server_broke_off_is_answered_the_next_time(cluster: str) -> None:
+    ledger = opened(f"{cluster}&options=-clock_timeout%3D1")
+    for _ in range(5):
+        ledger.board(OTHER)  # one that is read as often as this, the driver would have prepared
+    with psycopg.connect(cluster) as migrating:
+        migrating.execute("LOCK TABLE boards")
+        with pytest.raises(DatabaseFailed, match="lock timeout"):
+            ledger.board(OTHER)
+    ledger.board(OTHER)
+    ledger.close()
+
+
 def test_a_user_who_may_make_no_tables_is_told_what_gives_him_the_right(
     cluster: str, database: str
 ) -> None:
