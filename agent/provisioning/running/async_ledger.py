@@ -166,7 +166,9 @@ class AsyncLedger:
 
     def _abort_unless_done(self, call: Future[Any]) -> None:
         if not call.done():
-            self._opening.result().abort()
+            ledger = self._opening.result()
+            ledger.stop_waiting(0.0)  # nor does what the boards say at their end
+            ledger.abort()
 
     def close(self) -> None:
         """Wait, in bounded time, for the calls that were begun; then close the ledger."""

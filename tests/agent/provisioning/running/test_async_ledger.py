@@ -185,6 +185,23 @@ async def test_a_run_that_is_stopped_does_not_wait_for_who_reads_the_ledger(
     assert outcome.outcome == "done"
 
 
+async def test_once_a_stop_broke_off_a_wait_nothing_that_follows_waits_as_long_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(async_ledger, "_STOP_PATIENCE_S", 0.01)
+    broken = threading.Event()
+    silent: Any = SimpleNamespace(patience_s=NEVER_S, abort=broken.set, close=lambda: None)
+    silent.stop_waiting = lambda patience_s: setattr(silent, "patience_s", patience_s)
+    ledger = AsyncLedger(lambda: silent)
+    await ledger.opened()
+    waiting = asyncio.create_task(ledger.call(lambda _: broken.wait(NEVER_S)))
+    await asyncio.sleep(0)
+    ledger.stop_waiting()
+    await waiting
+    ledger.close()
+    assert silent.patience_s == 0
+
+
 async def test_a_ledger_that_cannot_be_opened_ends_the_run_before_a_write(
     standin: StandIn, tmp_path: Path
 ) -> None:
