@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agent.errors import AgentError, UsageError
-from agent.files.private_files import make_folder
+from agent.files.private_files import FolderUnusable, make_folder
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.record_columns import BOARD, as_json
@@ -105,7 +105,7 @@ def _append(path: Path, text: str) -> None:
 class Labels:
     """A folder of labels: labels.csv and the QR codes, one for each board however often it is run.
 
-    Raises UsageError where the folder cannot be used: before any board is touched, not after.
+    Raises FolderUnusable, UsageError where the folder cannot be used: before any board is touched.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -115,6 +115,11 @@ class Labels:
             # As a spreadsheet saves it, too: with a byte order mark, or in its own encoding.
             there = self._file.exists()
             self._written = self._file.read_text("utf-8-sig", "replace") if there else ""
+        except FolderUnusable as error:
+            # Also where it is one for state.
+            another = "`--labels FOLDER` names one that can be written"
+            error.hint = "; or ".join(filter(None, [error.mend, another]))
+            raise
         except OSError as error:
             raise UsageError(f"the labels' folder {folder}: {error.strerror}") from error
         first = self._written.partition("\n")[0]

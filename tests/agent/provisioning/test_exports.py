@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.errors import AgentError, UsageError
+from agent.files.private_files import FolderUnusable
 from agent.provisioning.exports import (
     LABEL_HEADING,
     Labels,
@@ -124,6 +125,16 @@ def test_a_label_for_which_the_disk_has_no_room_leaves_no_half_of_itself(tmp_pat
     labels.write(first)
     expected = before + label_line(second) + label_line(first)
     assert (tmp_path / "labels.csv").read_text() == expected
+
+
+def test_a_folder_of_labels_that_cannot_be_made_is_named_by_the_option_that_gave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLAGENT_STATE_DIR", str(tmp_path))
+    (tmp_path / "taken").touch()
+    with pytest.raises(FolderUnusable) as refused:
+        Labels(tmp_path / "taken" / "labels")
+    assert refused.value.hint == "`--labels FOLDER` names one that can be written"
 
 
 def test_a_file_of_labels_without_a_heading_is_not_gone_on_with(tmp_path: Path) -> None:
