@@ -270,18 +270,19 @@ class BoardRun:
         await credentials.verify()
 
     async def _do(self, step: ProvisioningStep, action: Action) -> None:
+        by_commands = self._goal.takes_commands and step in _BY_COMMANDS
         try:
             # A step that waits for a service is stopped at once; the rest takes seconds.
-            waits_for_service = step in _WAIT_FOR_SERVICE or (
-                self._goal.takes_commands and step in _BY_COMMANDS
-            )
+            waits_for_service = by_commands or step in _WAIT_FOR_SERVICE
             await (action() if waits_for_service else uninterrupted(action()))
         except (BoardSwapped, CommandTimeout, LinkLost, NoAnswer):
             raise
         except (AgentError, AtError):
             # What another board says of itself is no word about this one.
             with suppress(AtError):
-                await uninterrupted(self.port.require_same("a step that failed"))
+                await uninterrupted(
+                    self.port.require_same("a step that failed", is_done=by_commands)
+                )
             raise
 
     async def _restore_mode(self) -> str:

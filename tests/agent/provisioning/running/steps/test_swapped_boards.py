@@ -164,9 +164,10 @@ async def test_the_mode_of_a_board_that_was_swapped_is_put_back_once_it_is_there
         (ProvisioningStep.ONLINE, 0, "the change of its mode"),
         ("go_online", 1, "the change of its mode, which may have gone to the other board"),
         ("CreateProvisioningCommand", 0, "the start of its provisioning client"),
+        ("take_commands", 1, "a step that failed, which may have gone to the other board"),
     ],
 )
-async def test_the_radio_of_another_board_is_not_turned_on_for_a_claimed_one(
+async def test_the_radio_of_another_board_is_turned_on_for_a_claimed_one_only_where_that_is_told(
     standin: StandIn,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
