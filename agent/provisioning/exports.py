@@ -78,6 +78,12 @@ def _cells(line: str) -> list[str]:
     return next(csv.reader([line]), [])
 
 
+def _without_place(line: str) -> list[str]:
+    """Return the cells of a line without slot and USB place: the same board, wherever it is."""
+    cells = _cells(line)
+    return cells[:2] + cells[4:]
+
+
 def write_qr(record: BoardRecord, folder: Path) -> Path:
     """Write DEVICE_ID.png, a QR code of the device id, into `folder`; return its path.
 
@@ -132,9 +138,9 @@ class Labels:
         self._folder = folder
 
     def write(self, record: BoardRecord) -> None:
-        """Write a board's label, unless its line is there already. Raises AgentError."""
+        """Write a board's label, unless it has one, from whichever slot. Raises AgentError."""
         line = label_line(record)
-        if _cells(line) in map(_cells, self._written.splitlines()):
+        if _without_place(line) in map(_without_place, self._written.splitlines()):
             return
         try:
             write_qr(record, self._folder)

@@ -80,7 +80,7 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
     for _station in range(2):
         labels = Labels(tmp_path / "labels")
         labels.write(BOARD)
-        labels.write(BOARD)
+        labels.write(replace(BOARD, slot="B2", usb_place="1-1.4"))
     assert (tmp_path / "labels" / "labels.csv").read_text() == LABEL_HEADING + label_line(BOARD)
 
 
