@@ -3,7 +3,8 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.terminal import ended_by_ctrl_c
@@ -29,8 +30,27 @@ def silent_terminal(prompt: str = "") -> Iterator[None]:
     """Have the terminal of standard input not show what is typed; give it back in the end.
 
     Without a `prompt`, which is shown again with `fg`, it gives each character at once.
-    Shells differ in the modes that they leave a terminal with once Ctrl-Z stopped a job, and when
-    it goes on: it is given back before, and taken again after.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import termios
+
+    silent = termios.tcgetattr(sys.stdin.fileno())
+    silent[3] &= ~(termios.ECHO if prompt else termios.ECHO | termios.ICANON)
+    with terminal_modes(silent, shown_again=lambda: prompt):
+        yield
+
+
+@contextlib.contextmanager
+def terminal_modes(
+    ours: list[Any] | None = None, *, shown_again: Callable[[], str]
+) -> Iterator[None]:
+    """Give the terminal of standard input back in the end, and while Ctrl-Z stops us.
+
+    It gets the modes `ours`; None leaves it to a library to set what it wants. Shells differ in
+    the modes that they leave a terminal with once Ctrl-Z stopped a job, and when it goes on: it is
+    given back before, and taken again after, with what is then shown again.
     """
     if sys.platform == "win32":
         yield
@@ -40,23 +60,24 @@ def silent_terminal(prompt: str = "") -> Iterator[None]:
 
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
-    silent = termios.tcgetattr(terminal)
-    silent[3] &= ~(termios.ECHO if prompt else termios.ECHO | termios.ICANON)
+    by_library = ours is None
 
     def stop(*_: object) -> None:
+        nonlocal ours
         with contextlib.suppress(termios.error):
+            ours = termios.tcgetattr(terminal) if by_library else ours
             termios.tcsetattr(terminal, termios.TCSANOW, before)
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTSTP)  # without a shell that could go on with us: nothing
         signal.signal(signal.SIGTSTP, stop)
         take()
         with contextlib.suppress(OSError):  # the terminal was closed
-            os.write(terminal, prompt.encode())
+            os.write(terminal, shown_again().encode())
 
     def take(*_: object) -> None:
         with contextlib.suppress(termios.error, OSError):  # the terminal was closed
-            if in_foreground():  # from the background it would stop us
-                termios.tcsetattr(terminal, termios.TCSANOW, silent)
+            if ours is not None and in_foreground():  # from the background it would stop us
+                termios.tcsetattr(terminal, termios.TCSANOW, ours)
 
     handlers = {signal.SIGTSTP: stop, signal.SIGCONT: take}
     found = {number: signal.signal(number, handler) for number, handler in handlers.items()}
