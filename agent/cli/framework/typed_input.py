@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from agent.errors import UsageError
@@ -21,10 +22,10 @@ class InputPieces:
     """Standard input, a terminal, a pipe or a file, in pieces of at most 4096 bytes.
 
     A thread reads it, also on Windows: the event loop would make a terminal non-blocking, its
-    output included. It reads no more than a few pieces ahead.
+    output included. It reads no more than a few pieces ahead, by `read_piece` where that is given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read_piece: Callable[[], bytes] | None = None) -> None:
         import asyncio  # `--help` of a command must not pay for it
         import threading
 
@@ -39,7 +40,7 @@ class InputPieces:
                 while piece:
                     self._room.acquire()
                     try:
-                        piece = os.read(sys.stdin.fileno(), 4096)
+                        piece = read_piece() if read_piece else os.read(sys.stdin.fileno(), 4096)
                     except OSError:  # the terminal has gone
                         piece = b""
                     loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
@@ -64,8 +65,8 @@ class InputLines:
     Raises UsageError for a line that is too long.
     """
 
-    def __init__(self) -> None:
-        self._pieces = InputPieces()
+    def __init__(self, read_piece: Callable[[], bytes] | None = None) -> None:
+        self._pieces = InputPieces(read_piece)
         self._rest = b""
         self._lines: deque[bytes] = deque()
 

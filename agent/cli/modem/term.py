@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say, note
+from agent.cli.framework.line_editor import edited_lines
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.typed_input import InputLines
@@ -31,19 +32,20 @@ from at.transport.base import labelled
 async def command(session: Session, timeout_s: float, baud: int | None) -> None:
     """Type AT commands and see their answers; << marks notices, .. marks log lines.
 
-    Ends with Ctrl-D. What is typed while a command runs is sent after it, so no byte is lost.
+    Ends with Ctrl-D. What is typed while a command runs is sent after it, so no byte is lost. Up
+    brings the line before, Ctrl-R looks for one; none is kept once it has ended.
     """
     async with session.modem(baud=baud) as modem:
         note(
             f"{labelled(modem.name)} {modem.dialect.value}, line end {modem.terminator.value}. "
             "Ctrl-D ends."
         )
-        with modem.notices() as notices, modem.lines() as lines:
+        with modem.notices() as notices, modem.lines() as lines, edited_lines() as typed:
             watchers = [
                 asyncio.create_task(_show_notices(session, notices)),
                 asyncio.create_task(_show_lines(session, lines)),
             ]
-            typing = asyncio.create_task(_type(session, modem, timeout_s))
+            typing = asyncio.create_task(_type(session, modem, typed, timeout_s))
             try:
                 await asyncio.wait([typing, *watchers], return_when=asyncio.FIRST_COMPLETED)
                 for task in (typing, *watchers):
@@ -57,13 +59,13 @@ async def command(session: Session, timeout_s: float, baud: int | None) -> None:
                 note(f"not shown, as they came too fast: {dropped}")
 
 
-async def _type(session: Session, modem: Modem, timeout_s: float) -> None:
+async def _type(session: Session, modem: Modem, typed: InputLines, timeout_s: float) -> None:
     from agent.cli.modem.at import show_answer
     from agent.config.identity_keys import UntrustedSignature
     from at.protocol.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
-    async for raw in InputLines():
+    async for raw in typed:
         whole += raw.decode("utf-8", "replace")
         line = whole.strip("\r\n")
         if not line.strip():

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.commands.command_line import completed as cellagent
 from tests.support.commands.command_line import objects
+from tests.support.commands.on_a_terminal import take_terminal
+from tests.support.commands.typist import PATIENCE_S, Typist
 
 
 def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
@@ -52,3 +60,73 @@ def test_an_error_of_a_modem_that_gives_texts_is_shown_with_its_text(tmp_path: P
         "modem", "term", "--port", "replay:session", stdin="AT+CFUN=77\n", folder=tmp_path
     )
     assert run.stdout.splitlines() == [error]
+
+
+SHELL = """set -m
+"$0" -m agent modem term --port virtual:
+stty -a
+echo goes on
+stty sane
+fg
+stty -a
+echo has ended
+"""
+
+
+@contextmanager
+def in_a_shell() -> Iterator[Typist]:
+    """Give somebody at the terminal of a shell that began the command."""
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(
+        ["sh", "-c", SHELL, sys.executable],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        typist = Typist(ours)
+        typist.reads(b"Ctrl-D ends.")
+        until_edited(typist)
+        yield typist
+    finally:
+        os.close(ours)
+        shell.wait(PATIENCE_S)
+
+
+def until_edited(typist: Typist) -> None:
+    """Wait until keys are taken one by one."""
+    deadline = time.monotonic() + PATIENCE_S
+    while termios.tcgetattr(typist.terminal)[3] & termios.ICANON:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_line_comes_again_with_up_and_is_edited() -> None:
+    with in_a_shell() as typist:
+        typist.types(b"AT+CGMI\n")
+        typist.reads(b"Nordic Semiconductor ASA\r\nOK")
+        until_edited(typist)
+        typist.types(b"\x1b[A\x7fM\x1b[H\x1b[C\x1b[3~T\n")  # Up; its end, then its second letter
+        typist.reads(b"nRF9161-LACA\r\nOK")
+        until_edited(typist)
+        typist.types(b"\x04")
+        typist.reads(b"goes on")
+
+
+def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line() -> None:
+    with in_a_shell() as typist:
+        typist.types(b"AT+CGMX")
+        typist.reads(b"AT+CGMX")
+        typist.types(b"\x1a")
+        typist.reads(b"goes on")
+        until_edited(typist)
+        typist.types(b"\x7fI\n")
+        typist.reads(b"Nordic Semiconductor ASA\r\nOK")
+        until_edited(typist)
+        typist.types(b"AT+HALF")
+        typist.reads(b"AT+HALF")
+        typist.types(b"\x03")
+        typist.reads(b"has ended")
+    stopped, _, ended = typist.screen.partition(b"goes on")
+    assert b" icanon " in stopped
+    assert b" icanon " in ended
