@@ -16,7 +16,7 @@ from agent.cli.framework.typed_input import InputLines
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.encoding import check_line
-from at.protocol.error_codes import rejection
+from at.protocol.error_codes import code_name, rejection
 from at.protocol.line.answer_or_notice import command_name
 from at.protocol.line.framing import DroppedLine
 from at.protocol.line.items import Answer, Unknown
@@ -26,6 +26,7 @@ from at.protocol.timeouts import timeout_of
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from at.decode import Check
+    from at.protocol.errors import CommandRejected
     from at.protocol.line.items import Item
     from at.tokens.attestation import Signed
 
@@ -89,8 +90,8 @@ async def command(
             show_answer(session, line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
-                if error.hint and not session.json:
-                    note(f"  try: {pasteable_hint(error.hint, str(error), session)}")
+                if not session.json:
+                    explain(error, pasteable_hint(error.hint, str(error), session))
                 return exit_code_of(error)
     return 0
 
@@ -158,6 +159,14 @@ def show_answer(session: Session, line: str, answer: Answer) -> None:
         session.identity_keys.require(one, f"the answer to {line.partition('=')[0].strip()}")
         if not session.json:
             note(f"signature: {'verified' if one.verified else one.reason}")
+
+
+def explain(error: CommandRejected, hint: str) -> None:
+    """Tell a person what the number of an error means, and what to try."""
+    if error.code is not None:
+        note(f"  {code_name(error.final, error.code)}")
+    if hint:
+        note(f"  try: {hint}")
 
 
 def _show_lines(answer: Answer) -> None:

@@ -1,6 +1,8 @@
 """`cellagent modem term`: a terminal that marks answers, notices and log lines."""
 
 import asyncio
+import re
+import shlex
 
 import click
 
@@ -60,8 +62,10 @@ async def command(session: Session, timeout_s: float, baud: int | None) -> None:
 
 
 async def _type(session: Session, modem: Modem, typed: InputLines, timeout_s: float) -> None:
-    from agent.cli.modem.at import show_answer
+    from agent.cli.framework.hints import pasteable_hint
+    from agent.cli.modem.at import explain, show_answer
     from agent.config.identity_keys import UntrustedSignature
+    from at.protocol.error_codes import rejection
     from at.protocol.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
@@ -83,6 +87,22 @@ async def _type(session: Session, modem: Modem, typed: InputLines, timeout_s: fl
             show_answer(session, line, answer)
         except UntrustedSignature as error:
             note(with_hint(str(error), error.hint))
+        if not answer.ok and not session.json:
+            refused = rejection(line, answer)
+            explain(refused, pasteable_hint(_as_typed_here(refused.hint), str(refused), session))
+
+
+def _as_typed_here(hint: str) -> str:
+    """Return a hint with AT commands in place of ours, for which the port is in use."""
+
+    def typed(found: re.Match[str]) -> str:
+        lines = shlex.split(found[1]) if found[1] else [_SAME[found[2]]]
+        return ", ".join(f"`{line}`" for line in lines)
+
+    return re.sub("`cellagent modem (?:at ([^`]+)|(off --flight|off|on))`", typed, hint)
+
+
+_SAME = {"off --flight": "AT+CFUN=4", "off": "AT+CFUN=0", "on": "AT+CFUN=1"}
 
 
 async def _show_notices(session: Session, notices: Stream[Notice]) -> None:

@@ -54,6 +54,15 @@ def test_nothing_is_sent_where_a_later_command_is_none() -> None:
     assert "does not begin with AT" in run.stderr
 
 
+def test_the_number_of_an_error_is_told_in_words_before_what_to_try() -> None:
+    run = cellagent("modem", "at", "--port", "virtual:", "AT+CMEE=1", "AT%CMNG=3,1,0")
+    assert run.stdout.splitlines()[-1] == "+CME ERROR: 518"
+    assert run.stderr.splitlines() == [
+        "  not allowed in active state",
+        "  try: `cellagent modem off --flight --port virtual:`, then try again",
+    ]
+
+
 def test_json_answers_carry_the_value_and_what_went_wrong() -> None:
     run = cellagent("modem", "at", "--json", "--port", "virtual:", "AT+CFUN?", "AT+NOSUCH")
     answer, refused = objects(run)

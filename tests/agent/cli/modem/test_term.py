@@ -62,10 +62,24 @@ def test_an_error_of_a_modem_that_gives_texts_is_shown_with_its_text(tmp_path: P
     assert run.stdout.splitlines() == [error]
 
 
+def test_an_error_is_explained_by_commands_that_can_be_typed_here() -> None:
+    typed = "AT+CMEE=1\nAT%CMNG=3,1,0\nAT+CFUN=4\nAT%CMNG=2,1,0\nAT+FOO\n"
+    run = cellagent("modem", "term", "--port", "virtual:", stdin=typed)
+    said = run.stderr.splitlines()[1:]
+    assert said[:4] == [
+        "  not allowed in active state",
+        "  try: `AT+CFUN=4`, then try again",
+        "  not found",
+        "  try: nothing is there by that tag and type: `AT%CMNG=1` lists what is",
+    ]
+    assert len(said) == 5
+    assert said[4].startswith("  try: a bare ERROR tells no more")
+
+
 SHELL = """set -m
 "$0" -m agent modem term --port virtual:
 stty -a
-echo goes on
+echo is back
 stty sane
 fg
 stty -a
@@ -110,7 +124,7 @@ def test_a_line_comes_again_with_up_and_is_edited() -> None:
         typist.reads(b"nRF9161-LACA\r\nOK")
         until_edited(typist)
         typist.types(b"\x04")
-        typist.reads(b"goes on")
+        typist.reads(b"is back")
 
 
 def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line() -> None:
@@ -118,7 +132,7 @@ def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line()
         typist.types(b"AT+CGMX")
         typist.reads(b"AT+CGMX")
         typist.types(b"\x1a")
-        typist.reads(b"goes on")
+        typist.reads(b"is back")
         until_edited(typist)
         typist.types(b"\x7fI\n")
         typist.reads(b"Nordic Semiconductor ASA\r\nOK")
@@ -127,6 +141,6 @@ def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line()
         typist.reads(b"AT+HALF")
         typist.types(b"\x03")
         typist.reads(b"has ended")
-    stopped, _, ended = typist.screen.partition(b"goes on")
+    stopped, _, ended = typist.screen.partition(b"is back")
     assert b" icanon " in stopped
     assert b" icanon " in ended
