@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shlex
+import sys
 
 import click
 
@@ -76,7 +77,9 @@ async def _type(session: Session, modem: Modem, typed: InputLines, timeout_s: fl
             whole = ""
             continue
         if whole.count('"') % 2:
-            continue  # a text in quotes goes on
+            if sys.stdin.isatty() and b'"' in raw:
+                note('  the text in quotes goes on in the next line; a " ends it')
+            continue
         whole = ""
         try:
             answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)

@@ -127,6 +127,15 @@ def test_a_line_comes_again_with_up_and_is_edited() -> None:
         typist.reads(b"is back")
 
 
+def test_a_text_in_quotes_that_goes_on_is_told() -> None:
+    with in_a_shell() as typist:
+        typist.types(b'AT+COPS=1,2,"24201\n')
+        typist.reads(b'the text in quotes goes on in the next line; a " ends it')
+        until_edited(typist)
+        typist.types(b"\x04")
+        typist.reads(b"is back\r\n")
+
+
 def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line() -> None:
     with in_a_shell() as typist:
         typist.types(b"AT+CGMX")
