@@ -72,9 +72,12 @@ async def command(session: Session, report: Path | None) -> int:
 
 
 def _one_step(step: str, session: Session) -> str:
-    """Return a hint with port and profile in its commands; one that begins with a command is it."""
+    """Return a hint with port and profile in its commands.
+
+    One that begins with a command is that command, unless something has to be done after it.
+    """
     step = pasteable(step, session.profile_name or "", session.port or "")
-    command = re.match(r"`([^`]+)`", step)
+    command = re.match(r"`([^`]+)`(?!.*\bthen\b)", step)
     return command[1] if command else step
 
 

@@ -148,6 +148,9 @@ async def test_each_line_that_is_not_well_says_what_is_next(
         done = await cellagent(*words)
     wrong = [line for line in done.lines if line["state"] != "ok"]
     assert len(wrong) > 3
+    found = {line["check"]: line for line in wrong}
+    off = r"`cellagent modem off [^`]+`, insert a SIM, then `cellagent modem on [^`]+`"
+    assert re.fullmatch(off, found["sim"]["next"])
     for line in wrong:
         assert line["next"], line
         if line["next"].startswith("cellagent modem"):
