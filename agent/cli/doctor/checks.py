@@ -259,7 +259,8 @@ async def _look_at_modem(modem: Modem) -> Checks:
     checks = {check.name: check for check in await check_modem(modem)}
     for name in ("functional_mode", "sim", "registration", "time"):
         if check := checks.get(name):
-            is_well = check.ok is not False and check.value is not None
+            is_well = check.ok if name == "registration" else check.ok is not False
+            is_well = is_well and check.value is not None
             mended = "" if is_well else check.hint or "`cellagent modem why`"
             yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown, mended)
     for cause in (await causes_of_modem(modem, watch_s=0))[:3]:

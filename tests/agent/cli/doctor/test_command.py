@@ -149,6 +149,7 @@ async def test_each_line_that_is_not_well_says_what_is_next(
     wrong = [line for line in done.lines if line["state"] != "ok"]
     assert len(wrong) > 3
     found = {line["check"]: line for line in wrong}
+    assert found["registration"]["state"] == "warn"
     off = r"`cellagent modem off [^`]+`, insert a SIM, then `cellagent modem on [^`]+`"
     assert re.fullmatch(off, found["sim"]["next"])
     for line in wrong:
