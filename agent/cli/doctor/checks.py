@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import AgentError, BadAnswer
-from at.protocol.errors import CommandRejected, ParseError
+from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
@@ -276,6 +276,8 @@ async def _look_at_modem(modem: Modem) -> Checks:
         try:
             await modem.send(MakeJwt("", "", 60))
             yield Line("jwt", "ok", "the modem signs tokens")
+        except NoModemTime as error:
+            yield failed("jwt", error, "warn")
         except (CommandRejected, ParseError) as error:
             yield Line("jwt", "warn", str(error), "`cellagent modem jwt`")
 

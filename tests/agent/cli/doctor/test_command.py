@@ -44,6 +44,7 @@ async def test_a_kit_and_a_cloud_that_are_well_have_no_failure(located_kit: Loca
 async def test_the_next_command_can_be_pasted(private_home: Path, tmp_path: Path) -> None:
     with served(tmp_path) as kit:
         done = await cellagent("doctor", "--json", "--port", str(kit.port))
+        assert (done.code, states(done)["jwt"]) == (0, "warn")  # a new kit is off: no trouble
         (off,) = [line for line in done.lines if line["check"] == "network"]
         assert off["state"] == "warn"
         pasted = re.match(r"cellagent (.*)", off["next"])
