@@ -331,6 +331,7 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
         with served.agent("--page", "127.0.0.1:0") as running:
             resize(driver, 1280, 3000)  # a card outside of the window has no innerText
             driver.get(link())
+            until_text(driver, "4 of 6 kits need you")  # the services know the other two
             until_text(driver, "The modem sees no SIM.")
             until_text(driver, "EMM 15")
             until_text(driver, "the kit crashed: hard fault")

@@ -54,14 +54,13 @@ def fleet(folder: Path) -> Iterator[Fleet]:
             stack.enter_context(_started("modem", "virtual", *pty, *options))
         kits = {name: {"port": str(folder / name)} for name in ("yard-1", *KITS)}
         environment = write_profile(folder, cloud, kits, _ALWAYS_ONLINE)
-        # Registered is enough: the proof wants a network, which the agent turns on later.
         in_service = [str(folder / name) for name in IN_SERVICE]
-        words = ("provision", "run", *in_service, "--registration", "onboard")
+        words = ("provision", "run", *in_service, "--registration", "onboard", "--set-clock")
         subprocess.run(
             [sys.executable, "-m", "agent", *words],
             env={**os.environ, **environment},
             capture_output=True,
-            check=False,
+            check=True,
         )
         yield Fleet(environment)
 
