@@ -15,7 +15,7 @@ import msgspec
 from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import WIDTH, wrapped
+from agent.cli.framework.terminal import wrapped
 from agent.config.secrets import SECRETS
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
@@ -305,7 +305,7 @@ def _list_faults(session: Session) -> None:
     if not session.json:
         say(f"--fault {GRAMMAR}")
         for part, text in PARTS.items():
-            for line in wrapped(text, WIDTH, f"  {part:6} ", " " * 9):
+            for line in wrapped(text, f"  {part:6} ", " " * 9):
                 say(line)
         say(f"Example: --fault '{EXAMPLE}'\n")
     for name, kind in FAULTS.items():
@@ -316,5 +316,5 @@ def _list_faults(session: Session) -> None:
         emit_or_say(
             session,
             {"fault": name, "argument": takes, "default": default, "description": kind.help},
-            *wrapped(text, WIDTH, f"{shown:36} ", " " * 37),
+            *wrapped(text, f"{shown:36} ", " " * 37),
         )

@@ -16,7 +16,7 @@ import msgspec
 from agent.cli.framework.command import ProfileCommand, agent_command, emit, note
 from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import WIDTH, marked, redraws, say_marked, wrapped
+from agent.cli.framework.terminal import marked, redraws, say_marked, width_of_text, wrapped
 from agent.daemon.snapshot import (
     MEASURED,
     AgentStatus,
@@ -238,7 +238,7 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
     told.add(hint)
     words = f"try: {hint}"
     command = re.search(r"`[^`]+`", words)
-    if command is None or len(indent) + len(words) <= WIDTH:
+    if command is None or len(indent) + len(words) <= width_of_text():
         yield from _wrapped(indent, words)
         return
     before, after = words[: command.start()].rstrip(" :;,"), words[command.end() :].strip(" ;,")
@@ -264,7 +264,7 @@ def _since(then: datetime, now: datetime) -> str:
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
-    return wrapped(text, WIDTH, indent, " " * len(indent))
+    return wrapped(text, indent, " " * len(indent))
 
 
 def _facts(each: ConcernStatus, now: datetime) -> str:

@@ -118,7 +118,7 @@ class _ForPeople(RedactingFormatter):
         width = shutil.get_terminal_size().columns
         lines: list[str] = []
         for line in super().format(record).replace("; try: ", "\ntry: ").splitlines():
-            lines += wrapped(line, width, _INDENT if lines else first, _INDENT)
+            lines += wrapped(line, _INDENT if lines else first, _INDENT, width)
         text = "\n".join(lines or [first])
         warns = mark == "!" and colours(sys.stderr)
         return text.replace(" ! ", " \x1b[33m!\x1b[m ", 1) if warns else text

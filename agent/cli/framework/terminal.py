@@ -21,17 +21,24 @@ if TYPE_CHECKING:
     pass
 
 T = TypeVar("T")
-WIDTH = 80
-"""Columns of what is wrapped, whoever reads it."""
+_WIDTH = 80
 _TOLD_EVERY = 2000  # lines of a log, a third of a second
 _BLANK = "\N{NO-BREAK SPACE}"
 
 
-def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
-    """Return `text` behind `first` as lines of at most `width`; a path or a command stays whole."""
+def width_of_text() -> int:
+    """Return the columns of what is wrapped: 80, or those of a terminal that is narrower."""
+    return min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
+
+
+def wrapped(text: str, first: str, indent: str, width: int = 0) -> list[str]:
+    """Return `text` behind `first` as lines of at most `width`, or as wide as text is.
+
+    A path or a command stays whole.
+    """
     lines = textwrap.wrap(
         re.sub("`[^`]+`", lambda command: command[0].replace(" ", _BLANK), text),
-        width,
+        width or width_of_text(),
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
@@ -55,7 +62,7 @@ def folded(text: str, stream: TextIO) -> str:
 def _in_lines(line: str, width: int) -> str:
     columns = [gap.end() for gap in re.finditer(r" {2,}(?=\S)", line[: width // 2])]
     at = columns[-1] if columns else 0
-    return "\n".join(wrapped(line[at:], width, line[:at], " " * at))
+    return "\n".join(wrapped(line[at:], line[:at], " " * at, width))
 
 
 def draws(stream: TextIO) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
-from agent.cli.framework.terminal import WIDTH, wrapped
+from agent.cli.framework.terminal import wrapped
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.options import MODELS, OptionError, VirtualOptions
@@ -245,5 +245,5 @@ def _list_faults(session: Session) -> None:
         emit_or_say(
             session,
             {"fault": name, "default": fault.default, "description": fault.description},
-            *wrapped(fault.description + takes, WIDTH, f"{written(name, fault):34}  ", " " * 36),
+            *wrapped(fault.description + takes, f"{written(name, fault):34}  ", " " * 36),
         )

@@ -14,7 +14,7 @@ from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import WIDTH, show_progress, waiting, wrapped
+from agent.cli.framework.terminal import show_progress, waiting, width_of_text, wrapped
 from at.transport.base import labelled
 
 if TYPE_CHECKING:
@@ -111,16 +111,16 @@ def _bare(step: str) -> str:
 
 
 def describe(cause: Cause, step: str) -> list[str]:
-    """Return a cause as lines for a person, 80 columns wide but for what is to be copied."""
+    """Return a cause as lines for a person; what is to be copied is not broken."""
     where = f"line {cause.number}" if cause.number else "line"
     return [
         "",
-        *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", WIDTH, "", _INDENT),
+        *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", "", _INDENT),
         *([f"{_INDENT}{where}: {_cut(cause.evidence)}"] if cause.evidence else []),
-        *wrapped(f"try: {step}", WIDTH, _INDENT, _INDENT),
+        *wrapped(f"try: {step}", _INDENT, _INDENT),
     ]
 
 
 def _cut(line: str) -> str:
-    room = WIDTH - 2 * len(_INDENT)
+    room = width_of_text() - 2 * len(_INDENT)
     return line if len(line) <= room else f"{line[: room - 1]}…"

@@ -257,7 +257,7 @@ def test_cells_stand_in_columns_and_numbers_end_alike() -> None:
 
 def test_what_is_wrapped_keeps_its_commands_whole() -> None:
     text = "first do `cellagent config set kit.port PORT`, or else /a/long-path/to/some-where-it-is"
-    assert wrapped(text, 40, "  try: ", "    ") == [
+    assert wrapped(text, "  try: ", "    ", 40) == [
         "  try: first do",
         "    `cellagent config set kit.port PORT`,",
         "    or else",

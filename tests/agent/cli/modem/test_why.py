@@ -14,6 +14,7 @@ import pytest
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
 from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.on_a_terminal import on_a_terminal
 from tests.support.modem.pty_far_end import PtyFarEnd
 
 DENIED = "AT+CFUN=1\nOK\n+CEREG: 2\n+CEREG: 3,,,,0,15\n"
@@ -46,6 +47,19 @@ def test_a_person_sees_cause_line_and_a_command_to_copy(tmp_path: Path) -> None:
     assert "line 2: +CFUN: 4\n" in said
     assert "try: `cellagent modem on --port /dev/ttyACM7`\n" in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(log) not in line)
+
+
+def test_a_cause_fits_a_narrow_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    log = tmp_path / "putty.log"
+    log.write_text("AT+CPIN?\n+CME ERROR: 10\n")
+    _, shown = on_a_terminal("-m", "agent", "modem", "why", str(log))
+    step = (
+        "          try: `cellagent modem off`, then put the SIM in,\r\n"
+        "          contacts on contacts and cut corner as drawn, then\r\n"
+        "          `cellagent modem on`\r\n"
+    )
+    assert step.encode() in shown
 
 
 def test_each_command_of_a_next_step_can_be_pasted(tmp_path: Path) -> None:
