@@ -158,6 +158,13 @@ async def serve_until_stopped(
         return EXIT_INTERRUPTED if await received == signal.SIGINT else 0
 
 
+def _way_to(program: str) -> str:
+    """Return what to try where there is no such program, "" where its path says it all."""
+    if " " in program:
+        return f"write {program} without the quotes around it"
+    return "" if os.sep in program else f"is it installed? `command -v {program}` finds it then"
+
+
 async def run_program(
     program: Sequence[str],
     environment: Mapping[str, str],
@@ -179,7 +186,8 @@ async def run_program(
             pass_fds=() if sys.platform == "win32" else inherits,
         )
     except OSError as error:
-        raise UsageError(f"cannot run {program[0]}: {error.strerror}") from error
+        hint = _way_to(program[0]) if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"cannot run {program[0]}: {error.strerror}", hint=hint) from error
     ended = asyncio.ensure_future(process.wait())
     either: set[asyncio.Future[int]] = {ended, received}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

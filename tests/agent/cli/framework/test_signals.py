@@ -115,9 +115,18 @@ async def test_a_program_is_sent_a_signal_and_ends_of_it_or_is_killed(
         assert await run_program(("sleep", "600"), {}, stopped(received), sends=sends) == code
 
 
-async def test_a_program_that_is_not_there_is_a_wrong_call() -> None:
-    with pytest.raises(UsageError, match="cannot run no-such-program: "):
-        await run_program(("no-such-program",), {}, stopped())
+@pytest.mark.parametrize(
+    ("program", "hint"),
+    [
+        ("no-such-program", "is it installed? `command -v no-such-program` finds it then"),
+        ("sh -c true", "write sh -c true without the quotes around it"),
+        ("./no-such-program", ""),  # the usual one, for a path
+    ],
+)
+async def test_a_program_that_is_not_there_is_a_wrong_call(program: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"cannot run {program}: ") as wrong:
+        await run_program((program,), {}, stopped())
+    assert wrong.value.hint == hint
 
 
 @posix
