@@ -92,9 +92,11 @@ def usage_hint(wrong: click.UsageError) -> str:
             line = _options_last()
             return f"options come after the command{f': `{line}`' if line else f'; {has}'}"
         return _meant_elsewhere(wrong, wrong.ctx) or has
-    if isinstance(wrong, click.NoSuchOption):
-        return f"it has: {', '.join(_options(wrong.ctx))}"
     example = (command.epilog or "").removeprefix("Example: ")
+    if isinstance(wrong, click.NoSuchOption):
+        has = f"it has: {', '.join(_options(wrong.ctx))}"
+        forgotten = " -- " in example and "--" not in sys.argv
+        return f"{has}; those of your own command come after --: `{example}`" if forgotten else has
     return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
 
 

@@ -42,6 +42,7 @@ from at.protocol.errors import LinkLost
         ("modem check --options", "it has: --json, --profile, --port, --verbose"),
         ("modem check --port", "as in `cellagent modem check --port /dev/ttyACM0`"),
         ("modem check --verbose=3", "as in `cellagent modem check --port /dev/ttyACM0`"),
+        ("hold sh -c true", "those of your own command come after --: `cellagent hold kit -- nrf"),
         ("modem check --point x", "it has: --json, --profile, --port, --verbose"),
         ("modem at --port a --port b AT", "`cellagent modem at AT --port a`"),
         ("provision status --limit 0", "as in `cellagent provision status --outcome failed`"),
