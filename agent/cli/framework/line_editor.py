@@ -9,6 +9,12 @@ from agent.cli.framework.silent_terminal import terminal_modes
 from agent.cli.framework.typed_input import InputLines
 
 
+def typed_so_far() -> str:
+    """Return the line that is being typed and edited, "" where there is none."""
+    readline = sys.modules.get("readline")
+    return readline.get_line_buffer() if readline else ""
+
+
 @contextlib.contextmanager
 def edited_lines() -> Iterator[InputLines]:
     """Give the lines of standard input; on a terminal they are edited, and kept until the end."""

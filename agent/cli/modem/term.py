@@ -7,9 +7,10 @@ import sys
 
 import click
 
-from agent.cli.framework.command import agent_command, emit_or_say, note
-from agent.cli.framework.line_editor import edited_lines
+from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.line_editor import edited_lines, typed_so_far
 from agent.cli.framework.number_types import Seconds
+from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.typed_input import InputLines
 from agent.errors import with_hint
@@ -110,15 +111,26 @@ _SAME = {"off --flight": "AT+CFUN=4", "off": "AT+CFUN=0", "on": "AT+CFUN=1"}
 
 async def _show_notices(session: Session, notices: Stream[Notice]) -> None:
     async for notice in notices:
-        emit_or_say(
-            session,
-            {"type": "notice", "name": notice.name, "line": notice.line},
-            f"<< {notice.line}",
-        )
+        if session.json:
+            emit({"type": "notice", "name": notice.name, "line": notice.line})
+        else:
+            _say_above(f"<< {notice.line}")
 
 
 async def _show_lines(session: Session, lines: Stream[Item]) -> None:
     async for item in lines:
         text = getattr(item, "text", getattr(item, "head", ""))
-        if session.json or not isinstance(item, Echo):
-            emit_or_say(session, {"type": type(item).__name__.lower(), "line": text}, f".. {text}")
+        if session.json:
+            emit({"type": type(item).__name__.lower(), "line": text})
+        elif not isinstance(item, Echo):
+            _say_above(f".. {text}")
+
+
+def _say_above(text: str) -> None:
+    """Say a line in the place of the one that is being typed, which is shown again below it."""
+    typed = printable(typed_so_far())
+    if typed:
+        drawing(sys.stdout).write("\r")
+    say(text.ljust(len(typed)))
+    sys.stdout.write(typed)
+    sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import subprocess
@@ -10,12 +11,14 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.support.commands.command_line import completed as cellagent
 from tests.support.commands.command_line import objects
 from tests.support.commands.on_a_terminal import take_terminal
 from tests.support.commands.typist import PATIENCE_S, Typist
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 
 def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
@@ -77,7 +80,7 @@ def test_an_error_is_explained_by_commands_that_can_be_typed_here() -> None:
 
 
 SHELL = """set -m
-"$0" -m agent modem term --port virtual:
+"$0" -m agent modem term --port "$1"
 stty -a
 echo is back
 stty sane
@@ -88,11 +91,11 @@ echo has ended
 
 
 @contextmanager
-def in_a_shell() -> Iterator[Typist]:
+def in_a_shell(port: str = "virtual:") -> Iterator[Typist]:
     """Give somebody at the terminal of a shell that began the command."""
     ours, theirs = pty.openpty()
     shell = subprocess.Popen(
-        ["sh", "-c", SHELL, sys.executable],
+        ["sh", "-c", SHELL, sys.executable, port],
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
     )  # fmt: skip
@@ -134,6 +137,22 @@ def test_a_text_in_quotes_that_goes_on_is_told() -> None:
         until_edited(typist)
         typist.types(b"\x04")
         typist.reads(b"is back\r\n")
+
+
+async def test_a_notice_leaves_the_line_whole_that_is_being_typed() -> None:
+    with PtyFarEnd() as kit:
+        loop = asyncio.get_running_loop()
+
+        def person() -> None:
+            with in_a_shell(kit.path) as typist:
+                typist.types(b"AT+CGM")
+                typist.reads(b"AT+CGM")
+                loop.call_soon_threadsafe(partial(kit.say, b"+CEREG: 2\r\n"))
+                typist.reads(b"\r<< +CEREG: 2\r\nAT+CGM")
+                typist.types(b"\x03")
+                typist.reads(b"has ended")
+
+        await asyncio.to_thread(person)
 
 
 def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line() -> None:
