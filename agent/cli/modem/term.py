@@ -36,8 +36,8 @@ from at.transport.base import labelled
 async def command(session: Session, timeout_s: float, baud: int | None) -> None:
     """Type AT commands and see their answers; << marks notices, .. marks log lines.
 
-    Ends with Ctrl-D. What is typed while a command runs is sent after it, so no byte is lost. Up
-    brings the line before, Ctrl-R looks for one; none is kept once it has ended.
+    Ends with Ctrl-D or exit. What is typed while a command runs is sent after it, so no byte is
+    lost. Up brings the line before, Ctrl-R looks for one; none is kept once it has ended.
     """
     async with session.modem(baud=baud) as modem:
         note(
@@ -74,6 +74,8 @@ async def _type(session: Session, modem: Modem, typed: InputLines, timeout_s: fl
     async for raw in typed:
         whole += raw.decode("utf-8", "replace")
         line = whole.strip("\r\n")
+        if line.strip() in {"exit", "quit"}:
+            return
         if not line.strip():
             whole = ""
             continue

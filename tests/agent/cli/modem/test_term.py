@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.support.commands.command_line import completed as cellagent
 from tests.support.commands.command_line import objects
 from tests.support.commands.on_a_terminal import take_terminal
@@ -63,6 +65,13 @@ def test_an_error_of_a_modem_that_gives_texts_is_shown_with_its_text(tmp_path: P
         "modem", "term", "--port", "replay:session", stdin="AT+CFUN=77\n", folder=tmp_path
     )
     assert run.stdout.splitlines() == [error]
+
+
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_the_word_that_ends_a_shell_ends_it(word: str) -> None:
+    run = cellagent("modem", "term", "--port", "virtual:", stdin=f"AT+CGMI\n{word}\nAT+CGMM\n")
+    assert run.stdout.splitlines() == ["Nordic Semiconductor ASA", "OK"]
+    assert run.returncode == 0
 
 
 def test_an_error_is_explained_by_commands_that_can_be_typed_here() -> None:
