@@ -32,7 +32,7 @@ from at.firmware_gate import read_verdict, require_firmware
 from at.imei import read_imei
 from at.protocol.dialect import Dialect
 from at.protocol.error_codes import rejection
-from at.protocol.errors import CommandRejected, NoModemTime
+from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
 
@@ -160,8 +160,16 @@ class ModemBoard:
         await require_firmware(self._modem)
 
     async def credentials(self) -> tuple[board.HeldCredential, ...]:
-        """Return the credential list."""
+        """Return the credential list. Raises ParseError where the modem tells it twice unalike.
+
+        A row whose name came damaged is in no list, and what is not listed is written over.
+        """
         listed = await self._modem.send(ListCredentials())
+        if await self._modem.send(ListCredentials()) != listed:
+            raise ParseError(
+                "the modem lists other credentials when it is asked again: the line damages what"
+                " it says"
+            )
         return tuple(
             board.HeldCredential(held.sec_tag, held.type, held.sha or "")
             for held in listed.credentials

@@ -13,7 +13,7 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.plan import OFFLINE_MODE, stored_digest
 from at.commands.credentials import CredentialType
 from at.driver.modem import Modem
-from at.protocol.errors import CommandRejected, NoModemTime
+from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 from tests.support.modem.line_modem import LineModem, run_session
 from tests.support.modem.signed_tokens import IDENTITY, attest
 from tests.support.provisioning.virtual_tray import CA_CHAIN, TAG, Tray
@@ -141,3 +141,17 @@ async def test_content_that_the_modem_cannot_read_is_refused_with_its_defect(
         with pytest.raises(CommandRejected) as refused:
             await board.write(TAG, CredentialType.ROOT_CA, CA_CHAIN.partition("-----END")[0])
     assert refused.value.hint.endswith("; its END line is missing")
+
+
+def test_a_credential_whose_row_came_damaged_is_not_taken_for_gone() -> None:
+    row = f'%CMNG: {TAG},2,"{"AB" * 32}"'
+    told = iter([row.replace("%CMNG", "%CMNO"), row, row, row])
+
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda command: next(told) if command == "AT%CMNG=1" else ""
+        board = ModemBoard(modem)
+        with pytest.raises(ParseError, match="lists other credentials"):
+            await board.credentials()
+        assert [held.tag for held in await board.credentials()] == [TAG]
+
+    run_session(work)
