@@ -8,13 +8,14 @@ import re
 from dataclasses import dataclass, field, replace
 
 from agent.console.log_line import strip_ansi
-from agent.console.zephyr_coredump import HEADER_SIZE, Dump, DumpStatus, parse_dump
+from agent.console.zephyr_coredump import HEADER_SIZE, MAGIC, Dump, DumpStatus, parse_dump
 from at.protocol.kit_log import ANY_BEGIN
 
 DUMP_MARK = b"#CD:"
 MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
+_MAGIC_DIGITS = MAGIC.hex().upper().encode()
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
 # What programs set behind the digits that they keep. A damaged digit has digits behind it, or
 # leaves an odd number of them.
@@ -109,11 +110,13 @@ class DumpCollector:
     def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
         """Read a line that holds DUMP_MARK; return the dump that it ended, or its damage."""
         content = line[line.index(DUMP_MARK) + len(DUMP_MARK) :]
-        if content.startswith(b"BEGIN#"):
+        is_begin = content.startswith(b"BEGIN#")
+        # Its header shows a dump whose BEGIN came damaged, or was printed before anybody listened.
+        if is_begin or (not self.open and content.upper().startswith(_MAGIC_DIGITS)):
             ended = self._finish("a new dump began") if self.open else []
             self._data, self._failed, self._damage, self._dropped = bytearray(), False, "", 0
             self._lines = LineEnds()
-            return ended
+            return ended if is_begin else self._add_digits(line, content, self._data)
         if content.startswith(b"LOCATION "):
             return []
         if self._data is None:
@@ -175,6 +178,8 @@ class DumpCollector:
         dump = parse_dump(data)
         if self._failed:
             dump = replace(dump, status=DumpStatus.ERROR, detail="the device could not dump")
+        elif dump.usable and dump.block("C") is not None:
+            pass  # its CRC vouches for all of it, whatever line around it was lost
         elif self._damage:
             dump = replace(
                 parse_dump(data[: self._sound]),

@@ -26,6 +26,7 @@ EXPORT = b"".join(
 BODY = header(flag=1) + arch() + memory(0x20000000, bytes(range(256)))
 CHECKED = BODY + trailer(BODY)
 DUMP = printed(CHECKED)
+UNCHECKED = printed(header() + BODY[12:])
 
 damages = st.tuples(
     st.sampled_from(["change", "insert", "delete"]), st.integers(0, 1 << 16), st.integers(0, 255)
@@ -113,6 +114,21 @@ def test_a_dump_one_of_whose_marks_is_damaged_is_damaged(mark):
     assert reader.counts.damaged_dump_lines == 0  # outside a dump it is text
 
 
+def test_a_dump_whose_begin_came_damaged_is_whole():
+    first = DUMP.index(b"#CD:BEGIN#")
+    for at in range(first, first + len(b"#CD:BEGIN#")):
+        items, _ = heard(damaged(DUMP, ("change", at, ord("?"))))
+        (dump,) = [item for item in items if isinstance(item, CapturedDump)]
+        assert (dump.dump.status, bytes(dump.data)) == (DumpStatus.COMPLETE, CHECKED)
+
+
+@pytest.mark.parametrize("end", [b"#CD:EXD#", b"", b"*** Booting Zephyr OS build v4.1.0 ***"])
+def test_a_dump_with_a_right_crc_is_whole_whatever_became_of_its_end(end: bytes):
+    items, _ = heard(DUMP.replace(b"#CD:END#", end))
+    (dump,) = [item for item in items if isinstance(item, CapturedDump)]
+    assert (dump.dump.status, bytes(dump.data)) == (DumpStatus.COMPLETE, CHECKED)
+
+
 def test_a_restart_ends_the_dump_that_it_cut_short():
     text = DUMP[: len(DUMP) // 2] + b"\r\n*** Booting Zephyr OS build v4.1.0 ***\r\n"
     reader = ConsoleReader()
@@ -169,11 +185,13 @@ def test_lines_that_ran_together_lose_no_chunk(lines):
 
 
 @pytest.mark.parametrize("at", range(1, len(DUMPED) - 2))
-def test_a_chunk_behind_the_digits_of_a_dump_is_lifted_and_damages_the_dump(at):
-    text = b"\n".join([*DUMPED[:at], DUMPED[at] + EXPORTED[0] + b"00", *DUMPED[at + 1 :]])
-    items, reader = heard(text)
-    (dump,) = [item for item in items if isinstance(item, CapturedDump)]
-    assert (reader.counts.chunks, dump.dump.status) == (1, DumpStatus.DAMAGED)
+def test_a_chunk_behind_the_digits_of_a_dump_is_lifted_and_damages_a_dump_without_crc(at):
+    for dump, status in ((UNCHECKED, DumpStatus.DAMAGED), (DUMP, DumpStatus.COMPLETE)):
+        lines = dump.splitlines()
+        lines[at] += EXPORTED[0] + b"00"
+        items, reader = heard(b"\n".join(lines))
+        (found,) = [item for item in items if isinstance(item, CapturedDump)]
+        assert (reader.counts.chunks, found.dump.status) == (1, status)
 
 
 @given(st.lists(st.binary(max_size=80).map(lambda piece: piece.replace(b"\0", b"#CD:"))))

@@ -161,7 +161,7 @@ def test_a_new_beginning_ends_the_dump_before_it():
 
 
 def test_a_line_of_a_dump_that_has_not_begun_is_damage():
-    (item,) = items_of(b"#CD:5a45\n")
+    (item,) = items_of(b"#CD:0001\n")
     assert isinstance(item, DamagedDumpLine)
 
 
