@@ -31,6 +31,8 @@ DEFAULT_TIMEOUT_S = 5.0
 _CLOSE_S = 3.0
 _BACKLOG = 256
 _PIECE_BYTES = 4096
+_FILLER = b"\r"
+"""What ends the transfer of an announced length: +++ is no more than data to it."""
 
 
 class Modem:
@@ -77,8 +79,7 @@ class Modem:
             except NoAnswer as silent:
                 if silent.received or not owed_bytes:
                     raise
-                # An announced length has no other end: not even +++ is more than data.
-                self._link.write(b"\r" * owed_bytes)
+                self._link.write(_FILLER * owed_bytes)
                 await self._link.transport.drain()
                 self._cmee_before = await handshake(self._link, *self._requested, answer_timeout_s)
             if self._cmee_before == 0:
@@ -203,11 +204,11 @@ class Modem:
         """
         link, line = self._link, self._checked(command)
         async with link.turns:
-            answer = await link.exchange(line, await link.make_ready(timeout_s))
-            if not answer.ok:
-                raise rejection(line, answer)
-            link.begin_data()
             try:
+                answer = await link.exchange(line, await link.make_ready(timeout_s))
+                if not answer.ok:
+                    raise rejection(line, answer)
+                link.begin_data()
                 # From here on: what came before tells of an earlier transfer.
                 with self.notices("#XDATAMODE") as ends:
                     async with asyncio.timeout(timeout_s):
@@ -215,7 +216,12 @@ class Modem:
                             link.write_data(payload[start : start + _PIECE_BYTES])
                             await link.transport.drain()
                         last = (await anext(ends)).line
-            except TimeoutError as error:
+            except (asyncio.CancelledError, TimeoutError, CommandTimeout) as error:
+                # It may have announced the data, or have lost some: then it waits for them.
+                with contextlib.suppress(LinkLost):
+                    link.write(_FILLER * len(payload))
+                if not isinstance(error, TimeoutError):
+                    raise
                 name = command_name(line)
                 what = f"{name}: no end of the transfer in {timeout_s:g} s"
                 raise CommandTimeout(what) from error

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from at.transport.base import Receiver
 
+PAYLOAD = bytes(4096)
+
 
 async def test_an_opening_that_is_cancelled_anywhere_leaves_cmee_as_it_was() -> None:
     transport = VirtualTransport(instant=True)
@@ -218,6 +220,35 @@ def test_no_payload_is_written_to_a_modem_that_restarted_once_it_had_accepted_it
         assert not [line for line in far.received if "CFUN=0" in line]
 
     run_session(work)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["cancelled", "data lost"])
+def test_a_transfer_that_is_broken_off_leaves_no_modem_that_waits_for_the_data(lost: bool) -> None:
+    class Line(VirtualTransport):
+        def write(self, data: bytes) -> None:
+            if lost and data == PAYLOAD:
+                return
+            super().write(data)
+            if not lost and data.startswith(b"AT#XDFUWRITE"):
+                transfer.cancel()
+
+    async def work() -> None:
+        nonlocal transfer
+        line = Line(dialect="serial-modem", instant=True)
+        modem = Modem(line)
+        await modem.open()
+        await modem.execute("AT#XDFUINIT=0,4096")
+        transfer = asyncio.ensure_future(modem.transfer("AT#XDFUWRITE=0,0,4096", PAYLOAD))
+        with pytest.raises((asyncio.CancelledError, CommandTimeout)):
+            await transfer
+        await modem.close()
+        again = Modem(line)
+        await again.open()
+        assert (await again.execute("AT+CFUN?")).ok
+        await again.close()
+
+    transfer: asyncio.Future[str]
+    virtual_time.run(work())
 
 
 def test_the_end_of_a_broken_off_transfer_is_not_taken_for_that_of_the_next() -> None:
