@@ -4,11 +4,11 @@ What a restart clears and no read command tells (%XMODEMSLEEP, %MDMEV, %XTIME) c
 kit's own firmware subscribes to that again, and the driver to what it subscribed to itself.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from at.causes.live import likeliest_cause
 from at.commands.clock import ReadClock, SetClock, clock_text, read_clock
@@ -21,6 +21,8 @@ from at.commands.functional_mode import (
 from at.commands.registration import REGISTERED, ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandRejected, LinkLost, ParseError
+
+T = TypeVar("T")
 
 ONLINE_S = 120.0
 """How long a modem that was on the network may take to be there again, once it is on."""
@@ -58,6 +60,10 @@ class FoundState:
 
 async def read_found_state(modem: Modem) -> FoundState:
     """Read what a restart would change. Raises AtError."""
+    return await _twice(lambda: _read(modem))
+
+
+async def _read(modem: Modem) -> FoundState:
     mode = (await modem.send(ReadFunctionalMode())).fun
     settings = {name: value for name in _SETTINGS if (value := await _setting(modem, name))}
     return FoundState(
@@ -78,17 +84,10 @@ async def put_back(modem: Modem, found: FoundState, settle_s: float, clock: Cloc
     if found.mode == FunctionalMode.OFF:
         return ""
     begun = clock.monotonic()
-    was_on = found.mode in LTE_MODES
     try:
-        if not await _is_on_within(modem, settle_s if was_on else 0.0, clock):
-            await _restore(modem, found, _SETTINGS)
-            await modem.send(SetFunctionalMode(found.mode))
-        # The system mode of firmware that turned the modem on itself is that firmware's choice.
-        await _restore(modem, found, _SETTINGS.keys() - {_OFF_ONLY})
-        if not was_on:
+        is_back = await _twice(lambda: _bring_back(modem, found, settle_s, clock))
+        if found.mode not in LTE_MODES:
             return ""
-        is_back = not found.registered or await _is_back(modem, clock)
-        await _restore_time(modem, found)
         if not is_back:
             cause = await likeliest_cause(modem)
             says = cause.says if cause else f"it has not registered within {ONLINE_S:.0f} s"
@@ -99,6 +98,30 @@ async def put_back(modem: Modem, found: FoundState, settle_s: float, clock: Cloc
         return f"{NOT_BACK}: {error}"
     took = clock.monotonic() - begun
     return f"back online after {took:.0f} s" if found.registered else f"on again after {took:.0f} s"
+
+
+async def _twice(work: Callable[[], Awaitable[T]]) -> T:
+    """Await `work`, and once more where it failed: a command or answer of it may be damaged."""
+    try:
+        return await work()
+    except LinkLost:
+        raise
+    except AtError:
+        return await work()
+
+
+async def _bring_back(modem: Modem, found: FoundState, settle_s: float, clock: Clock) -> bool:
+    """Set what was found; return whether the modem is on the network again, if it was."""
+    was_on = found.mode in LTE_MODES
+    if not await _is_on_within(modem, settle_s if was_on else 0.0, clock):
+        await _restore(modem, found, _SETTINGS)
+        await modem.send(SetFunctionalMode(found.mode))
+    # The system mode of firmware that turned the modem on itself is that firmware's choice.
+    await _restore(modem, found, _SETTINGS.keys() - {_OFF_ONLY})
+    is_back = not (was_on and found.registered) or await _is_back(modem, clock)
+    if was_on:
+        await _restore_time(modem, found)
+    return is_back
 
 
 async def _is_on_within(modem: Modem, seconds: float, clock: Clock) -> bool:

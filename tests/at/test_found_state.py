@@ -12,6 +12,7 @@ from at.protocol.command import Command
 from at.protocol.errors import NoAnswer
 from at.virtual.transport import VirtualTransport
 from tests.support.harness.manual_clock import ManualClock
+from tests.support.modem.damaged_line import DamagedLine
 
 
 @asynccontextmanager
@@ -117,3 +118,19 @@ async def test_a_kit_that_does_not_come_back_is_told_with_its_cause(fault: str, 
     assert said.startswith(words)
     assert "does not say why" not in said
     assert "has not registered" not in said
+
+
+@pytest.mark.parametrize("command", ["AT+CFUN?", "AT+CFUN=1"])
+async def test_one_byte_that_the_line_loses_leaves_no_kit_offline(command: str) -> None:
+    line = DamagedLine(command, registered=True)
+    modem = Modem(line)
+    await modem.open()
+    try:
+        found = await read_found_state(modem)
+        await modem.execute("AT#XMODEMRESET")
+        line.done = False
+        said = await put_back(modem, found, 0.0, ManualClock())
+        assert said.startswith("back online after ")
+        assert (await mode(modem), line.done) == ("+CFUN: 1", True)
+    finally:
+        await modem.close()
