@@ -7,8 +7,9 @@ import pytest
 
 from agent.fota.kit_state import ModemState
 from at.driver.modem import Modem
-from at.protocol.errors import CommandTimeout, LinkLost
+from at.protocol.errors import LinkLost, NoAnswer
 from tests.support.harness import virtual_time
+from tests.support.modem.damaged_line import DamagedLine
 from tests.support.modem.line_modem import LineModem, run_session
 
 
@@ -24,7 +25,7 @@ def test_a_kit_that_is_silent_while_its_state_is_read_is_not_updated_without_it(
 
     async def work(modem: Modem, far: LineModem) -> None:
         far.delay = lambda command: 20.0 * (command == "AT+CNEC?")
-        with pytest.raises(CommandTimeout):
+        with pytest.raises(NoAnswer):
             await ModemState(same(modem), 1.0).find()
 
     run_session(work)
@@ -48,3 +49,12 @@ def test_a_modem_that_refuses_to_tell_its_mode_is_updated_all_the_same():
         assert await ModemState(same(modem), 1.0).find() is None
 
     run_session(work)
+
+
+async def test_a_link_that_is_lost_is_no_kit_without_a_state() -> None:
+    # The install would begin over the next link, and what it restarts would be put back by nobody.
+    modem = Modem(DamagedLine("AT+CFUN?", cuts=True))
+    await modem.open()
+    with pytest.raises(LinkLost):
+        await ModemState(same(modem), 0.0).find()
+    await modem.close()
