@@ -12,6 +12,7 @@ from agent.fota.versions import same_version
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.driver.modem import Modem
+from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 _SAME_ANSWERS = 3
@@ -111,11 +112,24 @@ async def told_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
     Raises AtError of one that may tell it later. It has to tell it twice: by a line that came
     damaged, another version than before would run, and no delta would fit.
     """
-    told = await _told(modem, kind)
-    if told is not None and (again := await _told(modem, kind)) != told:
-        other = again.version if again else "nothing"
-        raise ParseError(f"the kit tells its version as {told.version}, then as {other}")
+    told, again = await _told(modem, kind), await _told(modem, kind)
+    if told != again:
+        first, other = (one.version if one else "nothing" for one in (told, again))
+        raise ParseError(f"the kit tells its version as {first}, then as {other}")
     return told
+
+
+async def restart(modem: Modem, kind: FirmwareType, timeout_s: float) -> None:
+    """Restart what an image is for; raises CommandRejected where the kit refuses that twice.
+
+    An image that is left to the next restart runs after it was reported as FAILED.
+    """
+    line = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
+    if (await modem.execute(line, timeout_s=timeout_s)).ok:
+        return
+    again = await modem.execute(line, timeout_s=timeout_s)  # the line may have damaged it
+    if not again.ok:
+        raise rejection(line, again)
 
 
 async def why_untold(modem: Modem, kind: FirmwareType) -> str:

@@ -17,6 +17,7 @@ from agent.fota.installers.base import (
     Package,
     ProgressCallback,
     RunningVersion,
+    restart,
     why_untold,
 )
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
@@ -102,8 +103,7 @@ class SerialModemClient:
             if began:
                 async with _within(_UPDATE_S, "its update"):
                     await self._follow(notices, progress)
-        restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
-        await self.modem.execute(restart, timeout_s=_RESTART_S)
+        await restart(self.modem, kind, _RESTART_S)
 
     async def _follow(self, notices: AsyncIterator[Notice], progress: ProgressCallback) -> None:
         async for notice in notices:

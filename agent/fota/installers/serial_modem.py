@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 
 from agent.fota.installers import base
-from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
+from agent.fota.jobs import FirmwareType, Job
 from at.commands.serial_modem.firmware_update import (
     ApplyWiredUpdate,
     BeginWiredUpdate,
@@ -53,9 +53,12 @@ class SerialModemInstaller:
         """Write and apply the image; then restart what it is for."""
         kind, restarts = package.job.kind, self.modem.restarts
         try:
-            await self._write(package, _KINDS[kind], progress)
-            restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
-            await self.modem.execute(restart, timeout_s=_STEP_S)
+            try:
+                await self._write(package, _KINDS[kind], progress)
+            except (CommandRejected, base.InstallFailed):
+                # The line may have lost or changed a byte: the kit does not take the same twice.
+                await self._write(package, _KINDS[kind], progress)
+            await base.restart(self.modem, kind, _STEP_S)
         except (CommandRejected, base.InstallFailed) as failed:
             if self.modem.restarts > restarts:  # it has forgotten what was begun
                 text = f"the kit on {self.modem.name} restarted before it had the image"

@@ -16,6 +16,7 @@ from at.protocol.errors import ModemReset, ParseError
 from at.virtual.transport import VirtualTransport
 from tests.support.fota.signed_images import signed_image
 from tests.support.harness.manual_clock import ManualClock
+from tests.support.modem.damaged_line import DamagedLine
 from tests.support.modem.line_modem import LineModem
 
 if TYPE_CHECKING:
@@ -84,6 +85,37 @@ async def test_a_kit_that_restarts_meanwhile_refuses_nothing(tmp_path: Path) -> 
                 new, lambda *_: others.create_task(modem.execute("AT#XRESET")) and None
             )
         await installer.install(new, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["AT#XDFUINIT", "AT#XDFUWRITE=0,0", "AT#XDFUWRITE=0,4096", "AT#XDFUAPPLY", "AT#XRESET"],
+)
+async def test_one_byte_that_the_line_loses_fails_no_install(tmp_path: Path, command: str) -> None:
+    new = package(signed_image(tmp_path, "2.0.1", body=BODY), FirmwareType.APP, "v2.0.1")
+    line = DamagedLine(command)
+    modem = Modem(line)
+    await modem.open()
+    try:
+        installer = SerialModemInstaller(modem)
+        await installer.install(new, lambda *_: None)
+        version = await read_back(installer, new, before="v1.0.0", clock=ManualClock())
+    finally:
+        await modem.close()
+    assert (version, line.done) == ("v2.0.1", True)
+
+
+async def test_a_question_that_came_damaged_rejects_no_job(tmp_path: Path) -> None:
+    new = package(signed_image(tmp_path, "2.0.1", body=BODY), FirmwareType.APP, "v2.0.1")
+    modem = Modem(DamagedLine("AT#XSMVER"))
+    await modem.open()
+    try:
+        installer = SerialModemInstaller(modem)
+        with pytest.raises(ParseError, match="as nothing, then as v1"):
+            await installer.check(new.job)
+        assert await installer.check(new.job) == ""
+    finally:
+        await modem.close()
 
 
 async def test_a_revert_is_seen(tmp_path: Path) -> None:
