@@ -179,9 +179,7 @@ class UpdateRunner:
         if self.journal.open_job is None:
             return None
         begun = self.journal.job.reported is not jobs.JobStatus.QUEUED
-        return await self._reporter.end(
-            jobs.JobStatus.FAILED if begun else jobs.JobStatus.REJECTED, detail
-        )
+        return await self._end(jobs.JobStatus.FAILED if begun else jobs.JobStatus.REJECTED, detail)
 
     def _next_action(self, offered: jobs.Execution | None) -> jobs.JobAction:
         opened = self.journal.open_job

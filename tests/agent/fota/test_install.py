@@ -9,6 +9,8 @@ from agent.fota.installers.base import Package, RunningVersion
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import Execution, FirmwareType, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
+from agent.fota.kit_state import KitState
+from at.found_state import FoundState
 from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedKit
 from tests.support.fota.update_scene import scene
 
@@ -43,6 +45,28 @@ class DyingKit(FileBackedKit):
 
     async def install(self, package: Package, progress: Any) -> str:
         raise PowerCut
+
+
+class Found(KitState):
+    """A kit that an install takes off the network."""
+
+    async def find(self) -> FoundState:
+        return FoundState(1)
+
+    async def put_back(self, found: FoundState) -> str:
+        return f"on again, in mode {found.mode}"
+
+
+async def test_a_job_that_is_given_up_amid_its_install_leaves_the_kit_as_it_was_found(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        runner = here.runner(installer=DyingKit(tmp_path), state=Found())
+        with pytest.raises(PowerCut):
+            await runner.pull()
+        await runner.abandon("wrong image")
+        await runner.close()
+    assert here.cloud.reports[-1][1:] == ["FAILED", "wrong image; on again, in mode 1"]
 
 
 async def test_a_reboot_loop_within_the_install_stops(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from agent.fota.installers.base import Installer, InstallFailed, Package, Runnin
 from agent.fota.installers.command import CommandInstaller
 from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution
 from agent.fota.journal import Journal
+from agent.fota.kit_state import KitState
 from agent.fota.releases import Component, offered_by_kit, offered_release
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
@@ -279,6 +280,7 @@ def make_runner(
     cloud: FileBackedCloud | None = None,
     installer: Installer | None = None,
     journal: Journal | None = None,
+    state: KitState | None = None,
     **kit: Any,
 ) -> UpdateRunner:
     clock = clock or ManualClock()
@@ -294,4 +296,5 @@ def make_runner(
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
         clock=clock,
         observer=observer,
+        state=state,
     )
