@@ -182,14 +182,23 @@ class McubootInstaller:
                     answer = await client.request(_WriteStates(hash=digest))
                     if error(answer):
                         raise InstallFailed(f"the kit does not try the image: {_reason(answer)}")
-                # The kit may restart before its answer is out: what it runs is read back anyway.
-                with suppress(TimeoutError):
-                    await client.request(ResetWrite())
+            if not await self._restart():
+                now = await self.running(package.job.kind)
+                if now is not None and now.pending:  # it has lost the request
+                    await self._restart()
         except _Silent as silent:
             raise LinkLost(
                 f"{self.port}: the kit went silent during the upload: {silent}"
             ) from None
         return ""
+
+    async def _restart(self) -> bool:
+        """Return whether the kit says that it restarts; it may do so before its answer is out."""
+        async with self._client() as client:
+            with suppress(TimeoutError):
+                await client.request(ResetWrite())
+                return True
+        return False
 
     async def confirm(self, package: Package) -> None:
         """Make the image permanent: else MCUboot swaps it back at the next restart.

@@ -266,6 +266,28 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
         assert cloud.statuses == ["IN_PROGRESS", status]
 
 
+@pytest.mark.parametrize("which", ["request", "answer"])
+async def test_a_restart_that_the_line_loses_is_asked_for_again_and_never_twice(
+    tmp_path: Path, which: str
+) -> None:
+    async with kit(tmp_path) as served:
+        frame, lost = served.frame, []
+
+        def lossy(data: bytes) -> bytes | None:
+            is_reset = (data[5], data[7]) == (0, 5)  # the group of the system, and its command
+            if not is_reset or lost:
+                return frame(data)
+            lost.append(data if which == "request" else frame(data))
+            return None
+
+        served.frame = lossy  # type: ignore[method-assign] # this kit alone
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        await installer.install(new, lambda *_: None)
+        await read_back(installer, new, before="1.0.0", clock=QuickClock())
+        await installer.confirm(new)
+        assert (len(lost), served.restarts, served.confirmed) == (1, 1, True)
+
+
 async def test_what_an_application_adds_to_the_state_of_its_slots_is_left_alone(
     tmp_path: Path,
 ) -> None:
