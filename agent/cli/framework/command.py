@@ -304,10 +304,12 @@ def run(work: Coroutine[None, None, int | None]) -> None:
 def run_command_line(root: click.Command) -> int:
     """Run `root` on the arguments of the process; return the exit code. No traceback leaves it."""
     as_json = "--json" in sys.argv[1:]
-    session = Session()
+    session, output = Session(), sys.stdout
     try:
         root.main(prog_name="cellagent", standalone_mode=False, obj=session)
     except SystemExit as stop:
+        if sys.stdout is not output:  # click has replaced it: the reader of a help went away
+            return 0
         return stop.code if isinstance(stop.code, int) else 1
     except (KeyboardInterrupt, click.Abort) as stop:
         # A question that click asked: it was answered with no, or not at all.

@@ -112,6 +112,24 @@ def test_a_full_disk_behind_the_output_is_told(words: str, says: str, buffered: 
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe that nobody reads is of POSIX")
+@pytest.mark.parametrize("words", ["--version", "--help", "fota pull --help", "config path"])
+def test_a_reader_that_has_gone_is_no_failure(words: str) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "agent", *words.split()],
+            stdout=writes,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            check=False,
+        )
+    finally:
+        os.close(writes)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
 INTERRUPTED_IMPORT = """
 import signal, sys
 
