@@ -119,6 +119,14 @@ async def told_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
     return told
 
 
+def restarted(modem: Modem, before: str) -> ModemReset:
+    """Return the error of a kit that restarted by itself, and has forgotten what was begun."""
+    return ModemReset(
+        f"the kit on {modem.name} restarted before it had {before}",
+        hint="`cellagent fota pull` begins the install anew; `cellagent run` by itself",
+    )
+
+
 async def restart(modem: Modem, kind: FirmwareType, timeout_s: float) -> None:
     """Restart what an image is for; raises CommandRejected where the kit refuses that twice.
 

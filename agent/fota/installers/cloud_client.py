@@ -18,6 +18,7 @@ from agent.fota.installers.base import (
     ProgressCallback,
     RunningVersion,
     restart,
+    restarted,
     why_untold,
 )
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
@@ -33,6 +34,7 @@ from at.protocol.notices import Notice
 _CHECK_S = 120.0
 _UPDATE_S = 1800.0
 _RESTART_S = 120.0
+_LOOK_S = 30.0
 _CANCEL = 0
 _UPDATE = {FirmwareType.APP: 1, FirmwareType.MODEM: 2}
 _ONLY_CHECK = {FirmwareType.APP: 4, FirmwareType.MODEM: 6}
@@ -93,6 +95,7 @@ class SerialModemClient:
 
     async def update(self, kind: FirmwareType, progress: ProgressCallback) -> None:
         """Download and start it; a download that goes on since before is begun anew."""
+        restarts = self.modem.restarts
         with self.modem.notices("#XNRFCLOUDFOTA") as notices:
             begin = UpdateByCloud(_UPDATE[kind], self._key(kind))
             began = await _accepted(self.modem, begin)
@@ -102,11 +105,20 @@ class SerialModemClient:
             # Refused twice, it is downloaded already, perhaps: the restart shows.
             if began:
                 async with _within(_UPDATE_S, "its update"):
-                    await self._follow(notices, progress)
+                    await self._follow(notices, progress, restarts)
         await restart(self.modem, kind, _RESTART_S)
 
-    async def _follow(self, notices: AsyncIterator[Notice], progress: ProgressCallback) -> None:
-        async for notice in notices:
+    async def _follow(
+        self, notices: AsyncIterator[Notice], progress: ProgressCallback, restarts: int
+    ) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    notice = await anext(notices)
+            except TimeoutError:
+                if self.modem.restarts > restarts:  # it says no more of what it has forgotten
+                    raise restarted(self.modem, "its update") from None
+                continue
             value = _value(notice)
             if isinstance(value, UpdateCheck) and value.result != AVAILABLE:
                 raise InstallFailed(f"the kit's cloud has no update now: {notice.line}")

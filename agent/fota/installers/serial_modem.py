@@ -17,7 +17,7 @@ from at.commands.serial_modem.firmware_update import (
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.dialect import Dialect
-from at.protocol.errors import CommandRejected, ModemReset
+from at.protocol.errors import CommandRejected
 from at.protocol.notices import Notice
 
 PIECE_BYTES = 4096
@@ -60,10 +60,8 @@ class SerialModemInstaller:
                 await self._write(package, _KINDS[kind], progress)
             await base.restart(self.modem, kind, _STEP_S)
         except (CommandRejected, base.InstallFailed) as failed:
-            if self.modem.restarts > restarts:  # it has forgotten what was begun
-                text = f"the kit on {self.modem.name} restarted before it had the image"
-                hint = "`cellagent fota pull` begins the install anew; `cellagent run` by itself"
-                raise ModemReset(text, hint=hint) from failed
+            if self.modem.restarts > restarts:
+                raise base.restarted(self.modem, "the image") from failed
             if isinstance(failed, base.InstallFailed):
                 raise
             raise base.InstallFailed(f"the kit refused: {failed}") from failed

@@ -14,6 +14,7 @@ from agent.errors import ConfigError, ResourceUnavailable
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
+from agent.fota.installers import cloud_client
 from agent.fota.installers.base import InstallFailed
 from agent.fota.installers.cloud_client import CloudClient, WithCloudClient, cloud_client_of
 from agent.fota.installers.serial_modem import SerialModemInstaller
@@ -209,6 +210,21 @@ async def test_a_download_that_went_on_after_a_kill_is_begun_anew(
         begin = f'AT#XNRFCLOUDFOTA=2,"{KEY}"'
         assert lines == [begin, "AT#XNRFCLOUDFOTA=0", begin]
         assert NEW_MODEM in (await modem.execute("AT+CGMR")).lines
+
+
+async def test_a_kit_that_restarts_in_its_download_is_not_waited_for_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cloud_client, "_LOOK_S", 0.1)
+    async with kit("serial", f"release-offered={NEW_MODEM}", instant=False) as modem:
+        resets: list[asyncio.Task[Answer]] = []
+
+        def reset(*_progress: object) -> None:
+            resets.append(asyncio.create_task(modem.execute("AT#XRESET")))
+
+        with pytest.raises(ModemReset, match="restarted before it had its update"):
+            await client_of(modem).update(MODEM, reset)
+        await asyncio.gather(*resets, return_exceptions=True)
 
 
 async def test_each_type_is_asked_for_by_the_key_of_its_own_project(
