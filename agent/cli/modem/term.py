@@ -52,6 +52,8 @@ async def command(session: Session, timeout_s: float, baud: int | None) -> None:
             typing = asyncio.create_task(_type(session, modem, typed, timeout_s))
             try:
                 await asyncio.wait([typing, *watchers], return_when=asyncio.FIRST_COMPLETED)
+                if typed_so_far() and not typing.done():
+                    say()  # what ends it is no part of the line
                 for task in (typing, *watchers):
                     if task.done():
                         task.result()  # the loss of the link, if that ended it

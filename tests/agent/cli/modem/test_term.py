@@ -148,7 +148,7 @@ def test_a_text_in_quotes_that_goes_on_is_told() -> None:
         typist.reads(b"is back\r\n")
 
 
-async def test_a_notice_leaves_the_line_whole_that_is_being_typed() -> None:
+async def test_a_notice_and_the_end_leave_the_line_whole_that_is_being_typed() -> None:
     with PtyFarEnd() as kit:
         loop = asyncio.get_running_loop()
 
@@ -158,7 +158,8 @@ async def test_a_notice_leaves_the_line_whole_that_is_being_typed() -> None:
                 typist.reads(b"AT+CGM")
                 loop.call_soon_threadsafe(partial(kit.say, b"+CEREG: 2\r\n"))
                 typist.reads(b"\r<< +CEREG: 2\r\nAT+CGM")
-                typist.types(b"\x03")
+                loop.call_soon_threadsafe(kit.unplug)
+                typist.reads(b"AT+CGM\r\ncellagent: ")
                 typist.reads(b"has ended")
 
         await asyncio.to_thread(person)
