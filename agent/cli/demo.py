@@ -1,7 +1,6 @@
 """`cellagent demo`: all that the agent does, once, for a person to watch."""
 
 import logging
-import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -11,7 +10,7 @@ import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import show_progress
+from agent.cli.framework.terminal import show_progress, width_of_text, wrapped
 from agent.errors import AgentError, UsageError
 from agent.extras import STANDIN, require
 
@@ -129,4 +128,4 @@ def _fact(key: str, value: object) -> str:
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
+    return "\n".join(wrapped(text, " " * 16, " " * 16, width_of_text() - 1))

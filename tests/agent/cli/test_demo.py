@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.demo import _write_image
+from agent.cli.demo import _indented, _write_image
 from agent.cli.framework.session import Session
 from agent.errors import UsageError
 from agent.fota.image import read_image
@@ -31,6 +31,15 @@ def test_a_person_sees_every_step_within_eighty_columns() -> None:
     assert "What next:" in ended.stdout
     assert not ended.stderr
     assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_a_step_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert _indented("cells 1, neighbors 17, access points 4").splitlines() == [
+        "                cells 1, neighbors 17,",
+        "                access points 4",
+    ]
 
 
 def test_the_image_of_the_demonstration_is_written_to_try_an_update_with(tmp_path: Path) -> None:
