@@ -20,6 +20,8 @@ class OutboxDropped(msgspec.Struct, frozen=True):
     """How many items were removed."""
 
     dropped: int
+    sending: int
+    """How many were not, as they are being sent just now."""
 
 
 class OutboxRetried(msgspec.Struct, frozen=True):
@@ -37,13 +39,13 @@ def list_items(store: Store, limit: int) -> OutboxListing:
 
 
 def drop_items(store: Store, ids: list[int], *, parked: bool, everything: bool) -> OutboxDropped:
-    """Remove items for good; return how many. Raises UsageError unless one choice was made."""
+    """Remove items for good. Raises UsageError unless one choice was made."""
     if sum(map(bool, (ids, parked, everything))) != 1:
         raise UsageError("name the items to drop, or --parked, or --all")
     listed = store.list_items(EVERYTHING) if parked or everything else []
-    return OutboxDropped(
-        store.drop(ids or [item.id for item in listed if everything or item.parked is not None])
-    )
+    chosen = ids or [item.id for item in listed if everything or item.parked is not None]
+    sending = len(store.index.in_flight.intersection(chosen))
+    return OutboxDropped(store.drop(chosen), sending)
 
 
 def retry_items(store: Store, *, parked: bool) -> OutboxRetried:

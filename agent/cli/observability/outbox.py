@@ -104,7 +104,8 @@ async def drop(session: Session, ids: tuple[int, ...], parked: bool, everything:
         OutboxRequest("drop", ids=list(ids), parked=parked, everything=everything),
         OutboxAnswer[queries.OutboxDropped],
     )
-    emit_or_say(session, msgspec.to_builtins(result), f"{result.dropped} dropped")
+    being_sent = f"; {result.sending} being sent, and kept: try again" if result.sending else ""
+    emit_or_say(session, msgspec.to_builtins(result), f"{result.dropped} dropped{being_sent}")
 
 
 def _show_flushed(session: Session, delivered: int | None, totals: OutboxTotals) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.items import Selection, unnamed
+from agent.outbox.queries import OutboxDropped, drop_items
 from tests.support.outbox.outboxes import (
     bodies,
     chunk,
@@ -25,7 +26,8 @@ def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back
     with outbox(tmp_path) as box:
         box.put([chunk(1), chunk(2)])
         box.transact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(1, 1 << 20)))
-        assert box.transact(lambda store: store.drop([1, 2])) == 1
+        dropped = box.transact(lambda s: drop_items(s, [], parked=False, everything=True))
+        assert dropped == OutboxDropped(1, sending=1)
         box.transact(lambda store: store.release_all())
         assert bodies(box) == [chunk(1).body]
 

@@ -72,7 +72,7 @@ async def test_chunks_are_kept_in_order_from_the_file_form_too(offline):
     _, (first, second, _), _ = await cellagent("outbox", "list")
     assert (first["bytes"], second["bytes"]) == (3, 4)
     code, (told,), _ = await cellagent("outbox", "drop", str(first["id"]))
-    assert (code, told) == (0, {"dropped": 1})
+    assert (code, told) == (0, {"dropped": 1, "sending": 0})
 
 
 async def test_what_is_no_core_dump_is_refused(offline, tmp_path):
