@@ -311,6 +311,7 @@ class KitConnection:
             return
         self._credentials.expect_loss()
         self._keeper.restarted(time.monotonic(), is_boot=not self.link.expects_restart)
+        self.identity.doubt_started(time.monotonic())  # `status` shows it as that of before
         self._look_again.set()
         fault = self.console.take_fault()
         with self.link.concern.changing() as status:

@@ -117,9 +117,17 @@ class KitIdentity:
         Unless it is that of before, the record is not trusted until the modem has answered.
         """
         self._usb = usb
-        if self._usb_serial and self._usb_serial == self._store.record.usb_serial:
+        if self._is_told_by_usb:
             self._trust()
         else:
+            self.doubt(now)
+
+    def doubt_started(self, now: float) -> None:
+        """Doubt that a kit that starts `now` is that of before, unless USB tells that it is.
+
+        The port of an adapter stays open where another one is put behind it.
+        """
+        if not self._is_told_by_usb:
             self.doubt(now)
 
     def doubt(self, now: float) -> None:
@@ -194,6 +202,10 @@ class KitIdentity:
             _APPLICATION if self._application else "",
             to_version(self._application),
         )
+
+    @property
+    def _is_told_by_usb(self) -> bool:
+        return bool(self._usb_serial) and self._usb_serial == self._store.record.usb_serial
 
     @property
     def _usb_serial(self) -> str:

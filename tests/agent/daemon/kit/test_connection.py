@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -225,6 +226,29 @@ def test_the_heartbeat_of_another_kit_counts_nothing_of_the_one_before(
     counted = kit.events._metrics()
     assert counted["link_lost_count"] == 0
     assert counted["link_up_s"] < 100.0
+
+
+def test_what_a_kit_prints_that_starts_behind_an_adapter_waits_until_its_modem_has_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It may be another one: the port stays open where boards are changed behind it."""
+
+    async def put_in_another() -> None:
+        asyncio.get_running_loop().call_later(
+            31.0, modem.transport.deliver, b"*** Booting nRF Connect SDK ***\r\n"
+        )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(kit.link.run(), 50.0)
+
+    named: list[str] = []
+    store = SimpleNamespace(name_device=lambda _unnamed, device: named.append(device))
+    outbox = SimpleNamespace(submit=lambda work: work(store))
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox)
+    monkeypatch.setattr(kit.console, "handle", AsyncMock())  # nothing is stored
+    virtual_time.run(put_in_another())
+    first, second = "352656100367872", "490154203237518"
+    assert named[named.index(first) :] == [first, "", second]
 
 
 def test_the_counts_of_the_status_begin_anew_with_another_kit(
