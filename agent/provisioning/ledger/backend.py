@@ -121,6 +121,9 @@ class Database(Protocol):
     def others(self) -> Sequence[str]:
         """Return who else is connected to it now, as far as that is known."""
 
+    def renew(self) -> None:
+        """Have what follows use a new connection where the server has closed ours meanwhile."""
+
     def close(self) -> None:
         """Close it and release every lock. Raises nothing."""
 

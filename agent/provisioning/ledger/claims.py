@@ -62,6 +62,8 @@ class StationClaims(StationRuns):
         One that is refused is undone with the others, and each is done again `alone`: the refusal
         touches no other. So is one that stood in the way of another station, and would not now.
         """
+        if not self._claimed:
+            self._database.renew()  # no claim is lost with it
         before, session = dict(self._claimed), self._database.session
         try:
             with self._database.transaction(writes=True):

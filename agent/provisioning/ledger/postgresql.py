@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
+from select import select
 from socket import SHUT_RDWR, socket
 from typing import Any
 
@@ -232,6 +233,12 @@ class PostgresqlDatabase:
         )
         found = execute(query, {})[0][0]
         return int(found) if found is not None else None
+
+    def renew(self) -> None:
+        """Close a connection on which the server spoke unasked: it says so as it ends one."""
+        if self._connection is not None and select([self._connection.fileno()], [], [], 0)[0]:
+            self.close()
+            self.session += 1
 
     def close(self) -> None:
         """Close the connection."""

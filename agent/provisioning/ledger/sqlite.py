@@ -229,6 +229,9 @@ class SqliteDatabase:
         """Return nobody: a station that writes the file has its lock."""
         return ()
 
+    def renew(self) -> None:
+        """Do nothing: a file closes no connection."""
+
     def close(self) -> None:
         """Close the file and release its lock."""
         self._connection.close()

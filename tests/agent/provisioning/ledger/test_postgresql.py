@@ -16,6 +16,7 @@ from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+from agent.provisioning.ledger.reader import BoardKnowledge
 from tests.support.provisioning.ledgers import (
     OTHER,
     UUID,
@@ -52,6 +53,29 @@ def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster:
     assert first.claim(run_of())().record.attestation == ""
     first.close()
     second.close()
+
+
+def test_a_connection_that_is_ended_between_two_trays_costs_the_second_no_board(
+    database: str,
+) -> None:
+    ledger = opened(database)
+    end_connections(database)
+    [known] = ledger.together([lambda to: to.claim(run_of())])
+    assert isinstance(known, BoardKnowledge)
+    # With a claim it is another matter: that is lost, and told.
+    end_connections(database)
+    [lost] = ledger.together([lambda to: to.claim(run_of(OTHER))])
+    assert isinstance(lost, DatabaseFailed)
+    ledger.close()
+
+
+def end_connections(database: str) -> None:
+    """Have the server end every connection to a database, and wait until it has."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
 
 
 def test_a_call_that_waits_for_a_frozen_server_can_be_broken_off(cluster: str) -> None:
