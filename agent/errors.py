@@ -7,6 +7,7 @@ code of a program that a command runs.
 AgentError                  1  it failed
 ├── UsageError              2  the call is wrong, or an extra is not installed
 │   └── ConfigError            a profile or secrets file cannot be used as it is
+│       └── NotConfigured         something has to be set first: waiting is in vain
 ├── ResourceUnavailable     3  on this host: held by another process, not running, not plugged in
 ├── RefusedByRule           4  the firmware gate, verification, or "would overwrite"
 ├── CredentialError         5  401, 403, a missing, wrong or expired credential
@@ -67,6 +68,10 @@ class ConfigError(UsageError):
     """A profile or a secrets file cannot be used as it is; the message names file and key."""
 
     kind = "config"
+
+
+class NotConfigured(ConfigError):
+    """What is asked for has to be set in the profile first: to try again is of no use."""
 
 
 class ResourceUnavailable(AgentError):

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from agent.daemon.snapshot import ConcernStatus
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
-from agent.errors import AgentError
+from agent.errors import AgentError, NotConfigured
 from agent.retry import backoff_s
 from agent.tasks import WaitForEvent, wait_for_event
 from at.protocol.errors import AtError, LinkLost, PortError
@@ -31,7 +31,10 @@ async def supervise(
     wait: WaitForEvent = wait_for_event,
     jitter: Callable[[], float] = random.random,
 ) -> None:
-    """Run `work` again and again until it returns. Success is for `work` to record."""
+    """Run `work` again and again until it returns. Success is for `work` to record.
+
+    What has to be set in the profile first is off until a reload, which begins it anew.
+    """
     with log_context(concern.kit, concern.name):
         while True:
             concern.wake.clear()
@@ -46,6 +49,9 @@ async def supervise(
                 else:
                     concern.set_waiting(THE_LINK)
                     concern.status.failures += 1
+            except NotConfigured as error:
+                concern.set_off(str(error), error.hint)
+                return
             except (AgentError, AtError, OSError) as error:
                 away = isinstance(error, PortError)
                 asked_s = getattr(error, "retry_after_s", None) or 0.0

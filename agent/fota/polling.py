@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Protocol
 
-from agent.errors import AgentError, BadAnswer, Unavailable, Untrusted
+from agent.errors import AgentError, BadAnswer, NotConfigured, Unavailable, Untrusted
 from agent.fota.clock import AsyncClock
 from agent.fota.journal import JobResult
 from agent.retry import spread_s
@@ -88,7 +88,7 @@ async def poll_jobs(
 ) -> None:
     """Pull now, then at the interval, and at once after a job, since more may be queued.
 
-    Nothing is begun in quiet hours. Ends only by being cancelled.
+    Nothing is begun in quiet hours. Ends by being cancelled; raises NotConfigured.
     """
     while True:
         # Also after a sleep, which may have ended early.
@@ -98,6 +98,8 @@ async def poll_jobs(
         interval = interval_s
         try:
             result = await pull()
+        except NotConfigured:
+            raise
         except (AgentError, AtError) as error:
             observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None

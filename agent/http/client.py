@@ -23,7 +23,7 @@ import msgspec
 from agent.auth.credential import Credential, Keyring
 from agent.call import Call, Host, Response, Scheme
 from agent.config.urls import check_base_url
-from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
+from agent.errors import BadAnswer, NotConfigured, Unauthorized, Unavailable
 from agent.http.refusals import refusal
 from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
@@ -137,11 +137,11 @@ class HttpClient:
         return client
 
     def base_url(self, host: Host) -> str:
-        """Return the base URL of `host`, without a slash at its end. Raises ConfigError."""
+        """Return the base URL of `host`, without a slash at its end. Raises NotConfigured."""
         try:
             return self._hosts[host]
         except KeyError:
-            raise ConfigError(
+            raise NotConfigured(
                 f"hosts.{host.value} is not set",
                 hint="`cellagent config use public` takes the public services; for the stand-in: "
                 "`cellagent cloud serve --write-profile standin`",

@@ -270,6 +270,28 @@ async def test_the_outbox_keeps_to_its_new_limits(tmp_path: Path, cloud):
         await agent.until("kit", "console", "well")
 
 
+async def test_a_service_that_the_profile_does_not_name_is_off_until_it_names_it(
+    tmp_path: Path, cloud
+):
+    """It was trouble, tried again every few seconds, of which only a reload could make anything."""
+
+    def phases(status: dict[str, Any]) -> list[str]:
+        return [concern_of(status, "kit", each)["phase"] for each in ("location", "fota")]
+
+    kits = {"kit": kit_keys(tmp_path)}
+    where = write_profile(tmp_path, {**cloud, "urls": {}}, kits)
+    async with kit_to_crash(tmp_path), agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+        status = await agent.until_status(lambda now: phases(now) == ["off", "off"])
+        off = concern_of(status, "kit", "location")
+        assert (off["state"], off["trouble"]) == ("attention", "hosts.device_cloud is not set")
+        assert "`cellagent config use public`" in off["try"]
+        write_profile(tmp_path, cloud, kits)
+        assert (await agent.run("reload")).code == 0
+        await agent.until_status(lambda now: phases(now) == ["well", "trouble"])  # not onboarded
+
+
 async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
     where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
     async with kit_to_crash(tmp_path), agent_on(where):
