@@ -58,15 +58,15 @@ class KitAgent:
         wake_delivery: Callable[[], None],
     ) -> None:
         """`profile.kit` is this kit; `client` has the credentials that are not the kit's own."""
+
+        def name_device(unnamed: str, device: str) -> None:
+            outbox.submit(lambda store: store.name_device(unnamed, device))
+            wake_delivery()  # what waited for its device can go now
+
         self.name = name
         self.profile = profile
         self._store = KitStore(state_dir, name)
-        self._identity = KitIdentity(
-            name,
-            lambda: self.settings,
-            self._store,
-            lambda unnamed, device: outbox.submit(lambda s: s.name_device(unnamed, device)),
-        )
+        self._identity = KitIdentity(name, lambda: self.settings, self._store, name_device)
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,7 @@ def kit_of(
     monkeypatch: pytest.MonkeyPatch,
     registry: StatusRegistry,
     outbox: Any = NO_OUTBOX,
+    wake_delivery: Callable[[], None] = lambda: None,
 ) -> KitAgent:
     monkeypatch.setattr(link, "transport_of", lambda *_, **__: modem.transport)
     nowhere: Any = None
@@ -56,7 +58,7 @@ def kit_of(
         registry=registry,
         outbox=outbox,
         state_dir=folder,
-        wake_delivery=lambda: None,
+        wake_delivery=wake_delivery,
     )
 
 
@@ -244,11 +246,12 @@ def test_what_a_kit_prints_that_starts_behind_an_adapter_waits_until_its_modem_h
     store = SimpleNamespace(name_device=lambda _unnamed, device: named.append(device))
     outbox = SimpleNamespace(submit=lambda work: work(store))
     modem = LineModem(imei_by_the_time, lambda _command: 0.001)
-    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox)
+    wake = partial(named.append, "delivery is woken")
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox, wake)
     monkeypatch.setattr(kit.console, "handle", AsyncMock())  # nothing is stored
     virtual_time.run(put_in_another())
-    first, second = "352656100367872", "490154203237518"
-    assert named[named.index(first) :] == [first, "", second]
+    first, second, woken = "352656100367872", "490154203237518", "delivery is woken"
+    assert named[named.index(first) :] == [first, woken, "", woken, second, woken]
 
 
 def test_the_counts_of_the_status_begin_anew_with_another_kit(
