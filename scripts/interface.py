@@ -222,6 +222,8 @@ def _section(text: str) -> str:
                 done = home.run(*command, stdin=stdin.encode().decode("unicode_escape"))
                 if re.match(wanted, done.stdout):
                     break
+            else:
+                raise SystemExit(f"{line}: it never said so, at last {done.stdout}")
             told += [f"exit {done.returncode}", *home.shown(done.stdout)]
         home.stop()
         for path in home.files():
