@@ -4,10 +4,14 @@ import os
 import pty
 import select
 import subprocess
+import sys
+import termios
 import time
 import tty
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+from tests.support.commands.on_a_terminal import take_terminal
 
 PATIENCE_S = 90
 
@@ -29,6 +33,33 @@ class Typist:
 
     def types(self, text: bytes) -> None:
         os.write(self.terminal, text)
+
+    def until_off(self, mode: int) -> None:
+        """Wait until a local mode of the terminal is off: termios.ECHO, termios.ICANON."""
+        deadline = time.monotonic() + PATIENCE_S
+        while termios.tcgetattr(self.terminal)[3] & mode:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+@contextmanager
+def at_a_shell(script: str, *arguments: str) -> Iterator[Typist]:
+    """Run a script of a shell whose terminal it is; `$0` is this Python, `$1` the first argument.
+
+    Its terminal has the usual modes, and is closed at the end.
+    """
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(
+        ["sh", "-c", script, sys.executable, *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Typist(ours)
+    finally:
+        os.close(ours)
+        shell.wait(PATIENCE_S)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from agent.config.write import set_default_profile, write_profile
 from agent.files.paths import config_file, secrets_file
 from tests.support.commands.command_line import private_text
 from tests.support.commands.on_a_terminal import take_terminal
-from tests.support.commands.typist import PATIENCE_S, Typist
+from tests.support.commands.typist import PATIENCE_S, Typist, at_a_shell
 
 SHELL = """set -m
 "$0" -m agent config set api_key
@@ -36,23 +36,8 @@ echo has ended
 def typist(private_home: Path) -> Iterator[Typist]:
     """Give somebody at the terminal of a shell that asks for a secret of the home."""
     assert private_home.is_dir()
-    ours, theirs = pty.openpty()
-    shell = subprocess.Popen(
-        ["sh", "-c", SHELL, sys.executable],
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
-    )  # fmt: skip
-    os.close(theirs)
-    yield Typist(ours)
-    os.close(ours)
-    shell.wait(PATIENCE_S)
-
-
-def until_silent(typist: Typist) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while termios.tcgetattr(typist.terminal)[3] & termios.ECHO:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    with at_a_shell(SHELL) as typist:
+        yield typist
 
 
 def until_asleep(process: subprocess.Popen[bytes]) -> None:
@@ -66,10 +51,10 @@ def until_asleep(process: subprocess.Popen[bytes]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
 def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typist: Typist) -> None:
     typist.reads(b"api_key: ")
-    until_silent(typist)
+    typist.until_off(termios.ECHO)
     typist.types(b"cut\x1a")
     typist.reads(b"goes on")
-    until_silent(typist)
+    typist.until_off(termios.ECHO)
     typist.types(b"hidden\n")
     typist.reads(b"has ended")
     assert b"hidden" not in typist.screen

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,8 +15,7 @@ import pytest
 
 from tests.support.commands.command_line import completed as cellagent
 from tests.support.commands.command_line import objects
-from tests.support.commands.on_a_terminal import take_terminal
-from tests.support.commands.typist import PATIENCE_S, Typist
+from tests.support.commands.typist import Typist, at_a_shell
 from tests.support.modem.pty_far_end import PtyFarEnd
 
 
@@ -102,39 +98,20 @@ echo has ended
 @contextmanager
 def in_a_shell(port: str = "virtual:") -> Iterator[Typist]:
     """Give somebody at the terminal of a shell that began the command."""
-    ours, theirs = pty.openpty()
-    shell = subprocess.Popen(
-        ["sh", "-c", SHELL, sys.executable, port],
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
-    )  # fmt: skip
-    os.close(theirs)
-    try:
-        typist = Typist(ours)
+    with at_a_shell(SHELL, port) as typist:
         typist.reads(b"Ctrl-D ends.")
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         yield typist
-    finally:
-        os.close(ours)
-        shell.wait(PATIENCE_S)
-
-
-def until_edited(typist: Typist) -> None:
-    """Wait until keys are taken one by one."""
-    deadline = time.monotonic() + PATIENCE_S
-    while termios.tcgetattr(typist.terminal)[3] & termios.ICANON:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_line_comes_again_with_up_and_is_edited() -> None:
     with in_a_shell() as typist:
         typist.types(b"AT+CGMI\n")
         typist.reads(b"Nordic Semiconductor ASA\r\nOK")
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         typist.types(b"\x1b[A\x7fM\x1b[H\x1b[C\x1b[3~T\n")  # Up; its end, then its second letter
         typist.reads(b"nRF9161-LACA\r\nOK")
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         typist.types(b"\x04")
         typist.reads(b"is back")
 
@@ -143,7 +120,7 @@ def test_a_text_in_quotes_that_goes_on_is_told() -> None:
     with in_a_shell() as typist:
         typist.types(b'AT+COPS=1,2,"24201\n')
         typist.reads(b'the text in quotes goes on in the next line; a " ends it')
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         typist.types(b"\x04")
         typist.reads(b"is back\r\n")
 
@@ -171,10 +148,10 @@ def test_ctrl_z_and_ctrl_c_give_the_terminal_back_and_fg_goes_on_with_the_line()
         typist.reads(b"AT+CGMX")
         typist.types(b"\x1a")
         typist.reads(b"is back")
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         typist.types(b"\x7fI\n")
         typist.reads(b"Nordic Semiconductor ASA\r\nOK")
-        until_edited(typist)
+        typist.until_off(termios.ICANON)
         typist.types(b"AT+HALF")
         typist.reads(b"AT+HALF")
         typist.types(b"\x03")
