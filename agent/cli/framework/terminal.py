@@ -10,15 +10,12 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+from typing import Protocol, TextIO, TypeVar
 
 import click
 
 from agent.cli.framework.safe_text import drawing, printable
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 _WIDTH = 80
