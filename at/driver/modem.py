@@ -204,8 +204,9 @@ class Modem:
         """
         link, line = self._link, self._checked(command)
         async with link.turns:
+            left_s = await link.make_ready(timeout_s)
             try:
-                answer = await link.exchange(line, await link.make_ready(timeout_s))
+                answer = await link.exchange(line, left_s)
                 if not answer.ok:
                     raise rejection(line, answer)
                 link.begin_data()

@@ -251,6 +251,25 @@ def test_a_transfer_that_is_broken_off_leaves_no_modem_that_waits_for_the_data(l
     virtual_time.run(work())
 
 
+def test_a_transfer_that_is_cancelled_before_its_turn_comes_writes_nothing() -> None:
+    """Nothing was announced, so nothing is filled up: it would go to a modem that is busy."""
+
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.delay = lambda _command: 60.0
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+CFUN=0", timeout_s=1)
+        transfer = asyncio.ensure_future(modem.transfer("AT#XDFUWRITE=0,0,4096", PAYLOAD))
+        await asyncio.sleep(1)  # it gets in step
+        written: list[bytes] = []
+        far.transport.far_end = written.append
+        transfer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await transfer
+        assert written == []
+
+    run_session(work)
+
+
 def test_the_end_of_a_broken_off_transfer_is_not_taken_for_that_of_the_next() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
         def enter(command: str) -> str:
