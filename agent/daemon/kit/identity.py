@@ -69,7 +69,7 @@ class KitIdentity:
         self.on_other: Callable[[], None] = lambda: None
         """Is called when a modem has answered that is another kit's than the one before."""
         self.on_doubt: Callable[[], None] = lambda: None
-        """Is called when a port was opened behind which another kit may be."""
+        """Is called when another kit may be here: a port was opened, or a kit starts behind one."""
         self._doubted_since: float | None = None
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False

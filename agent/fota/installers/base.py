@@ -119,7 +119,7 @@ async def told_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
     return told
 
 
-def restarted(modem: Modem, before: str) -> ModemReset:
+def lost_by_restart(modem: Modem, before: str) -> ModemReset:
     """Return the error of a kit that restarted by itself, and has forgotten what was begun."""
     return ModemReset(
         f"the kit on {modem.name} restarted before it had {before}",

@@ -17,8 +17,8 @@ from agent.fota.installers.base import (
     Package,
     ProgressCallback,
     RunningVersion,
+    lost_by_restart,
     restart,
-    restarted,
     why_untold,
 )
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
@@ -117,7 +117,7 @@ class SerialModemClient:
                     notice = await anext(notices)
             except TimeoutError:
                 if self.modem.restarts > restarts:  # it says no more of what it has forgotten
-                    raise restarted(self.modem, "its update") from None
+                    raise lost_by_restart(self.modem, "its update") from None
                 continue
             value = _value(notice)
             if isinstance(value, UpdateCheck) and value.result != AVAILABLE:

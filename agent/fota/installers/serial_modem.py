@@ -61,7 +61,7 @@ class SerialModemInstaller:
             await base.restart(self.modem, kind, _STEP_S)
         except (CommandRejected, base.InstallFailed) as failed:
             if self.modem.restarts > restarts:
-                raise base.restarted(self.modem, "the image") from failed
+                raise base.lost_by_restart(self.modem, "the image") from failed
             if isinstance(failed, base.InstallFailed):
                 raise
             raise base.InstallFailed(f"the kit refused: {failed}") from failed
