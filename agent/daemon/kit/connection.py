@@ -24,6 +24,7 @@ from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.provisioning import KitProvisioning
 from agent.daemon.kit.readings import KitReadings
 from agent.daemon.kit.updates import KitUpdates
+from agent.daemon.recent import NETWORK, RecentMoments
 from agent.daemon.snapshot import Finding, LikelyCause
 from agent.daemon.status import AgentEventKind
 from agent.tasks import first_of, wait_for_event
@@ -55,6 +56,7 @@ class KitConnection:
     updates: KitUpdates
     identity: KitIdentity
     store: KitStore
+    recent: RecentMoments
     profile: Callable[[], Profile]
     keyring: Callable[[], Keyring]
 
@@ -266,7 +268,7 @@ class KitConnection:
         with self.link.concern.changing() as status:
             if (registration := contact.number("registration")) != status.registration:
                 words = REGISTRATION.get(-1 if registration is None else registration, "not heard")
-                self.link.on_registration(words)
+                self.recent.add(NETWORK, words)
             status.dialect = modem.dialect.value
             status.terminator = modem.terminator.value
             status.baud = self._settings.baud

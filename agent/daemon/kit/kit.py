@@ -18,7 +18,7 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.updates import KitUpdates
-from agent.daemon.recent import HTTP, NETWORK
+from agent.daemon.recent import HTTP
 from agent.daemon.snapshot import (
     ConsoleStatus,
     EventsStatus,
@@ -86,7 +86,6 @@ class KitAgent:
         self.link.ports.append(self.console.held_port)
         self.recent = registry.recent(name)
         self.link.on_steps = self.recent.add_steps
-        self.link.on_registration = partial(self.recent.add, NETWORK)
         self.console.watchers.recent = self.recent
         self.link.on_new_software = self._identity.forget_software
         registry.subscribe(name, self.events.add)
@@ -109,6 +108,7 @@ class KitAgent:
             self._updates,
             self._identity,
             self._store,
+            self.recent,
             lambda: self.profile,
             lambda: self._client.keyring,
         )

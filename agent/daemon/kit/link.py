@@ -129,8 +129,6 @@ class KitLink:
         """Return how many bytes a silent kit may wait for, of an install that was killed."""
         self.on_steps: Callable[[list[TranscriptStep]], None] = lambda _steps: None
         """Called with what passes on the AT port, line by line, without secrets."""
-        self.on_registration: Callable[[str], None] = lambda _words: None
-        """Called when the registration has changed."""
         self.on_closed: Callable[[Modem], Awaitable[None]] = _leave
         """Called with each modem that was closed, or gave no answer: what came is in its lines."""
         self.on_new_software: Callable[[], None] = lambda: None
