@@ -46,6 +46,7 @@ CAUSES = {
     "not-registered": "system-mode",
     "not-registered=4": "no-cell",
     "not-registered=90": "sim-failure",
+    "old-firmware=mfw_nrf9160_1.2.8": "firmware-gate",
     "old-firmware=mfw-pti_nrf91x1_2.3.8": "pti-firmware",
     "old-firmware=mfw-nr+_nrf91x1_1.1.0": "dect-firmware",
 }
