@@ -123,11 +123,12 @@ def test_an_end_without_a_word_keeps_its_code(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    kept = os.dup(1)
+    written_to = sys.stdout.fileno()  # of pytest's own, by its version, the file that it reads
+    kept = os.dup(written_to)
     try:
         assert ended(monkeypatch, raising(error)) == code
     finally:
-        os.dup2(kept, 1)
+        os.dup2(kept, written_to)
         os.close(kept)
     assert capfd.readouterr().err == ""
 
