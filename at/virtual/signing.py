@@ -44,9 +44,9 @@ _SUBJECT_NAMES = {
     "EMAILADDRESS": ("06092a864886f70d010901", _IA5_STRING, _SIZES),
 }
 
-# The attribute extensionRequest with one extension, which is critical: a key usage of signature,
+# The attribute extensionRequest with one extension, not critical: a key usage of signature,
 # non-repudiation, key encipherment and key agreement (RFC 5280 section 4.2.1.3).
-_KEY_USAGE = bytes.fromhex("a021301f06092a864886f70d01090e31123010300e0603551d0f0101ff0404030203e8")
+_KEY_USAGE = bytes.fromhex("a01e301c06092a864886f70d01090e310f300d300b0603551d0f0404030203e8")
 
 
 def new_key() -> str:
