@@ -44,9 +44,9 @@ _SUBJECT_NAMES = {
     "EMAILADDRESS": ("06092a864886f70d010901", _IA5_STRING, _SIZES),
 }
 
-# The attribute extensionRequest with one extension, not critical: a key usage of signature,
-# non-repudiation, key encipherment and key agreement (RFC 5280 section 4.2.1.3).
-_KEY_USAGE = bytes.fromhex("a01e301c06092a864886f70d01090e310f300d300b0603551d0f0404030203e8")
+# Signature, non-repudiation, key encipherment and key agreement: bits of RFC 5280, section 4.2.1.3.
+_USUAL_USAGE = "111010000"
+_USAGE = re.compile("(?=.*1)[01]{9}")
 
 
 def new_key() -> str:
@@ -118,14 +118,32 @@ def _sign(key: EllipticCurvePrivateKey, message: bytes) -> bytes:
     return key.sign(message, ec.ECDSA(hashes.SHA256()))
 
 
-def signing_request(key: EllipticCurvePrivateKey, attributes: str, common_name: str) -> bytes:
+def signing_request(
+    key: EllipticCurvePrivateKey, attributes: str, common_name: str, usage: str = ""
+) -> bytes:
     """Return a PKCS#10 request in DER (RFC 2986), with the modem's NULL in its algorithm.
 
     Written here, as `cryptography.x509` would take half the time of a kit's first key to import.
     """
     version = _tlv(0x02, b"\0")
-    body = _tlv(0x30, version + _name(attributes, common_name) + public_der(key) + _KEY_USAGE)
+    named = version + _name(attributes, common_name)
+    body = _tlv(0x30, named + public_der(key) + _requested(usage or _USUAL_USAGE))
     return _tlv(0x30, body + _ECDSA_WITH_NULL + _tlv(0x03, b"\0" + _sign(key, body)))
+
+
+def _requested(usage: str) -> bytes:
+    """Return the attribute extensionRequest, of a key usage that is not critical.
+
+    Raises BadRequest.
+    """
+    if not _USAGE.fullmatch(usage):
+        raise BadRequest
+    bits = usage.rstrip("0")
+    unused = -len(bits) % 8
+    octets = (int(bits, 2) << unused).to_bytes((len(bits) + unused) // 8, "big")
+    string = _tlv(0x04, _tlv(0x03, bytes([unused]) + octets))
+    extensions = _tlv(0x30, _tlv(0x30, bytes.fromhex("0603551d0f") + string))
+    return _tlv(0xA0, _tlv(0x30, bytes.fromhex("06092a864886f70d01090e") + _tlv(0x31, extensions)))
 
 
 def _name(attributes: str, common_name: str) -> bytes:

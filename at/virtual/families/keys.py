@@ -29,7 +29,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     content = request.number(2, 0, 1)
     if kind not in _KEY_TYPES or (kind == credentials.SlotType.ENDORSEMENT_KEY and content != 1):
         raise BadRequest
-    attributes = request.text(3, default="")
+    attributes, usage = request.text(3, default=""), request.text(4, default="")
     code = kit.faults.whole("keygen-failed")
     if code is None:
         code = credentials.write_refusal(kit)
@@ -43,7 +43,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     key = signing.load_key(pem)
     assert key is not None
     if content == 0:
-        body = signing.signing_request(key, attributes, kit.saved.uuid)
+        body = signing.signing_request(key, attributes, kit.saved.uuid, usage)
     else:
         body = signing.public_der(key)
     store[credentials.slot(tag, kind)] = CredentialSlot(

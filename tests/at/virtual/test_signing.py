@@ -72,6 +72,30 @@ def test_openssl_accepts_the_request_with_its_null(attributes: str, tmp_path: Pa
     assert "Digital Signature, Non Repudiation, Key Encipherment, Key Agreement" in judged.stdout
 
 
+@pytest.mark.parametrize(
+    ("asked", "usage"),
+    [
+        ("101010000", "Digital Signature, Key Encipherment, Key Agreement"),
+        ("000000001", "Decipher Only"),
+        ("", "Digital Signature, Non Repudiation, Key Encipherment, Key Agreement"),
+    ],
+)
+def test_the_request_is_for_the_usage_that_was_asked_for(
+    asked: str, usage: str, tmp_path: Path
+) -> None:
+    answer = quoted(printed(switched_on(), f'AT%KEYGEN=7,2,0,"","{asked}"'))
+    (tmp_path / "request").write_bytes(unpadded(answer.split(".")[0]))
+    told = openssl(tmp_path, "req", "-inform", "DER", "-in", "request", "-noout", "-text").stdout
+    assert told.partition("X509v3 Key Usage: \n")[2].splitlines()[0].strip() == usage
+
+
+@pytest.mark.parametrize("wrong", ["000000000", "1010", "1110100000", "11101000x"])
+def test_a_usage_that_is_none_is_refused_and_no_key_is_made(wrong: str) -> None:
+    modem = switched_on()
+    assert printed(modem, f'AT%KEYGEN=7,2,0,"","{wrong}"') == "ERROR\r\n"
+    assert printed(modem, "AT%CMNG=1,7") == "OK\r\n"
+
+
 @pytest.mark.parametrize(("model", "signs_body"), [("nrf9160", True), ("nrf9151", False)])
 @pytest.mark.parametrize("content", [0, 1])
 def test_the_identity_key_signed_what_was_generated(
