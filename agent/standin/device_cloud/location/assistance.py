@@ -5,6 +5,7 @@ import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -48,13 +49,17 @@ async def _agnss(context: Context) -> Response:
 
 async def _agnss_by_query(context: Context) -> Response:
     """Answer as to a POST for the element types that the older names stand for."""
-    options = dict(context.query["assistance"])
+    return _send(context, _by_older_names(context.query["assistance"]))
+
+
+def _by_older_names(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an older query with the element types that its names stand for."""
     types = {
         "custom": options.get("customTypes"),
         "rtLocation": [8],
         "rtAssistance": [*DEFAULT_TYPES, *([8] if "eci" in options else [])],
     }
-    return _send(context, {**options, "types": types[options.get("requestType", "rtAssistance")]})
+    return {**options, "types": types[options.get("requestType", "rtAssistance")]}
 
 
 def _send(context: Context, options: object) -> Response:
@@ -74,6 +79,8 @@ def _send(context: Context, options: object) -> Response:
 async def _agnss_size(context: Context) -> Response:
     """Answer with the size only; the fields are in the query or in a body."""
     options = context.json_body if context.raw else context.query["assistance"]
+    if not context.raw and "requestType" in options:
+        options = _by_older_names(options)
     file = _agnss_file(options, context.cloud.clock.time())
     return file_response(file, {}, DeviceCloudRefused)
 
@@ -257,6 +264,17 @@ _IN_THE_OLDER_QUERY: Schema = {
 }
 
 
+# Of the older path alone: the size of what a GET gets, or a POST with the same fields.
+_IN_EITHER_QUERY: Schema = {
+    **_IN_A_QUERY,
+    "properties": {**_IN_THE_OLDER_QUERY["properties"], **_IN_A_QUERY["properties"]},
+    "anyOf": [
+        {"required": ["requestType"], "anyOf": _IN_THE_OLDER_QUERY["anyOf"]},
+        {"not": {"required": ["requestType"]}, "anyOf": _IN_A_QUERY["anyOf"]},
+    ],
+}
+
+
 def operations(
     prefix: str, kind: str, access: AcceptedSchemes, *, deprecated: bool
 ) -> tuple[DeviceCloudOperation, ...]:
@@ -271,7 +289,8 @@ def operations(
         declare(
             f"HEAD {prefix}agnss", f"{kind}SizeAGNSS", "The size of the data.", _agnss_size,
             tag="Location", access=access, body=location_input.ASSISTANCE, body_required=False,
-            own_body=True, parameters=in_query(assistance=_IN_A_QUERY),
+            own_body=True,
+            parameters=in_query(assistance=_IN_EITHER_QUERY if deprecated else _IN_A_QUERY),
             answers={200: None}, deprecated=deprecated,
         ),
         *(

@@ -95,6 +95,12 @@ async def test_the_older_query_gets_what_a_post_gets_and_is_legacy_alone(standin
             "/v1/location/agnss", headers=header, params={"requestType": kind, **cell}
         )
         assert set(blocks(named.content)) == types
+        size = await standin.client.head(
+            "/v1/location/agnss", headers=header, params={"requestType": kind, **cell}
+        )
+        assert int(size.headers["content-length"]) == len(named.content)
+    size = await standin.client.head("/v1/location/agnss", headers=header, params=asked)
+    assert int(size.headers["content-length"]) == len(older.content)
     bare = await standin.client.get("/v1/location/agnss", headers=header)
     assert set(blocks(bare.content)) == kinds["rtAssistance"] - {8}
     size = await standin.client.head("/v1/location/agnss", headers=header, params={"types": [2]})
@@ -122,10 +128,11 @@ async def test_the_older_query_gets_what_a_post_gets_and_is_legacy_alone(standin
 async def test_an_older_query_that_makes_no_sense_is_refused(
     standin: StandIn, wrong: dict[str, str | int]
 ) -> None:
-    refused = await standin.client.get(
-        "/v1/location/agnss", headers=standin.bearer("service_token"), params=wrong
-    )
-    assert refused.status_code == 422, refused.text
+    for method in ("GET", "HEAD"):
+        refused = await standin.client.request(
+            method, "/v1/location/agnss", headers=standin.bearer("service_token"), params=wrong
+        )
+        assert refused.status_code == 422, (method, refused.text)
 
 
 @pytest.mark.contract("D8.2", "D8.3")
