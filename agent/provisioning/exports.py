@@ -78,10 +78,13 @@ def _cells(line: str) -> list[str]:
     return next(csv.reader([line]), [])
 
 
-def _without_place(line: str) -> list[str]:
-    """Return the cells of a line without slot and USB place: the same board, wherever it is."""
+def _board_of(line: str) -> list[str]:
+    """Return device id and label of a line: the same board, wherever it is.
+
+    A spreadsheet saves an IMEI as it shows a long number, 3.50458E+14.
+    """
     cells = _cells(line)
-    return cells[:2] + cells[4:]
+    return cells[:1] + cells[4:]
 
 
 def write_qr(record: BoardRecord, folder: Path) -> Path:
@@ -140,7 +143,7 @@ class Labels:
     def write(self, record: BoardRecord) -> None:
         """Write a board's label, unless it has one, from whichever slot. Raises AgentError."""
         line = label_line(record)
-        if _without_place(line) in map(_without_place, self._written.splitlines()):
+        if _board_of(line) in map(_board_of, self._written.splitlines()):
             return
         try:
             write_qr(record, self._folder)

@@ -93,8 +93,12 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
         (b'{heading}"nrf-350457791234567","350457791234567","A1","",""\r\n', b""),
         (b'{heading}a,"b,c,,\n{line}', b""),
         (b'"device_id","imei","slot","usb_place","label"\r\n', b"{line}"),
+        (b"{heading}nrf-350457791234567,3.50458E+14,A1,,\r\n", b""),
     ],
-    ids=["byte order mark", "Windows-1252", "cut off", "quoted", "unpaired quote", "all quoted"],
+    ids=[
+        *("byte order mark", "Windows-1252", "cut off", "quoted", "unpaired quote", "all quoted"),
+        "long number",
+    ],
 )
 def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
     tmp_path: Path, former: bytes, gets: bytes
