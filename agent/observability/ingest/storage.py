@@ -125,6 +125,10 @@ async def complete_parts(transport: HttpTransport, url: str, body: bytes) -> Non
     headers = {"content-type": "application/xml"}
     answer = await transport.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
     _check(answer)
+    # An object store answers 200, then joins the parts: whether it could is in the body.
+    if b"<Error>" in answer.content:
+        _, words = service_message(answer)
+        raise errors.Unavailable(f"the storage could not complete the upload: {words}")
 
 
 async def _start_of(stream: StreamedResponse) -> bytes:

@@ -126,6 +126,22 @@ def test_parts_cover_the_file_and_are_all_alike_but_the_last():
     assert part_bounds(10, 1) == [(0, 10)]
 
 
+@pytest.mark.contract("O5.3")
+async def test_a_storage_that_fails_after_its_200_has_not_completed_the_parts():
+    """An object store answers 200 before it joins the parts, and says of that in the body."""
+    failed = (
+        b'<?xml version="1.0" encoding="UTF-8"?>\n\n  \n<Error><Code>InternalError</Code>'
+        b"<Message>We encountered an internal error. Please try again.</Message></Error>"
+    )
+    async with a_storage(200, failed) as url:
+        error = await refusal_of(url, in_parts=True)
+    assert type(error) is Unavailable
+    assert str(error) == (
+        "the storage could not complete the upload: "
+        "InternalError: We encountered an internal error. Please try again."
+    )
+
+
 def test_what_completes_the_parts_names_them_in_order():
     assert completion_body(['"a"', "b<"]) == (
         b'<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part>'
