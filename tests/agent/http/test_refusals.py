@@ -25,6 +25,10 @@ from tests.support.cloud.http_calls import Read, client
         (b'{"message":"no","cause":[{"row":3,"error":"blank"}]}', "", "no; row: 3; error: blank"),
         (b'{"message":"no","cause":{"row":["blank"]}}', "", "no; row: blank"),
         (b'{"cause":null,"message":"no reason"}', "", "no reason"),
+        (b'{"Message":"User is not authorized"}', "application/json", "User is not authorized"),
+        (b'{"statusCode":400,"error":"Bad Request","message":"no tag"}', "", "no tag"),
+        (b'{"error":null,"message":"no tag"}', "", "no tag"),
+        (b'{"error":"invalid_token"}', "", "invalid_token"),
         (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
         (b"<body><H1>No <b>such</b> page</H1>", "text/html", "No such page"),
         (b"<html><body>neither</body>", "text/html", "400 Bad Request"),
@@ -40,6 +44,7 @@ from tests.support.cloud.http_calls import Read, client
     ],
     ids=[
         *("code", "no number", "array", "nested", "cause", "causes", "fields", "no cause"),
+        *("gateway", "error and message", "no error", "error"),
         *(
             "html",
             "heading",
