@@ -100,6 +100,7 @@ async def test_the_project_key_goes_under_the_configured_header_to_its_own_paths
         "/api/v0/events/../organizations",
         "/v1/devices",
         "/api/v0/chunks/a/b",
+        "/api/v0/releases/1.0.0",
     ):
         with pytest.raises(WrongCredential, match="none of the paths"):
             await credential.headers(Push(path))

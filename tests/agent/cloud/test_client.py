@@ -173,6 +173,7 @@ async def test_empty_pages_between_others_end_no_list() -> None:
     assert [device.id for device in devices] == [str(n) for n in range(0, pages + 1, 3)]
 
 
+@pytest.mark.contract("D7")
 async def test_a_wait_is_no_longer_than_was_asked_and_a_new_state_alone_ends_it() -> None:
     slept: list[float] = []
 

@@ -31,6 +31,7 @@ def test_a_page_that_is_none_is_a_bad_answer(
         call.parse(Response(200, {}, json.dumps(answer).encode()))
 
 
+@pytest.mark.contract("D4.1")
 @pytest.mark.parametrize("token", [None, ""])
 def test_a_page_with_no_next_one_is_the_last(token: str | None) -> None:
     answer = json.dumps({"items": [], "pageNextToken": token}).encode()

@@ -25,6 +25,7 @@ from agent.errors import (
 from agent.http import HttpClient
 from agent.observability import KINDS, Observability, Resource
 from agent.observability.api.client import FetchMe
+from agent.observability.api.resources import DeleteResources
 from agent.standin.state import USERS
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.standin import StandIn
@@ -265,6 +266,7 @@ async def test_many_are_deleted_with_their_ids_in_the_body(
     for serial in ("one", "two", "three"):
         await push_events(standin, 1, serial)
     ids = [(await service.get(DEVICE, serial))["id"] for serial in ("one", "two")]
+    assert DeleteResources(DEVICE, service.scope, ids).request().json == ids
     await service.delete_many(DEVICE, ids)
     left = {each["device_serial"] for each in await listed(service.list(DEVICE))}
     assert "three" in left

@@ -34,6 +34,7 @@ def test_pages_are_counted_from_one_and_have_one_to_a_hundred_items(
             page_query(page, per_page)
 
 
+@pytest.mark.contract("O2.1")
 async def test_a_walk_ends_when_the_list_shrinks_and_says_when_it_gets_another_page() -> None:
     def page(number: int, data: list[Any], pages: int = 3) -> Envelope:
         return Envelope(data, Paging(len(data), 9, number, pages, 3))

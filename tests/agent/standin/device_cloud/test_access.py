@@ -61,11 +61,16 @@ async def test_a_viewer_reads_and_does_not_change(standin: StandIn) -> None:
     header = {"Authorization": f"Bearer {viewer}"}
     seen = await standin.client.get("/v1/devices", headers=header)
     assert seen.status_code == 200
-    changed = await standin.client.put(
-        f"/v1{device_path(GENERIC)}/name", headers=header, json="mine"
-    )
-    assert changed.status_code == 403
-    assert "role" in changed.json()["message"]
+    path = f"/v1{device_path(GENERIC)}"
+    for method, where, body in (
+        ("PUT", f"{path}/name", "mine"),
+        ("PATCH", f"{path}/state", {"desired": {"a": 1}}),
+        ("POST", f"{path}/messages", {"message": {}}),
+        ("DELETE", path, None),
+    ):
+        changed = await standin.client.request(method, where, headers=header, json=body)
+        assert changed.status_code == 403, method
+        assert "role" in changed.json()["message"]
 
 
 @pytest.mark.contract("D1.5")

@@ -127,6 +127,7 @@ async def test_a_user_key_opens_all_organizations_but_those_with_single_sign_on(
     refused = error_of(await caller("GET", place))
     assert refused["http_code"] == 403
     assert "single sign-on" in refused["message"]
+    assert (await with_password(standin)("GET", place)).status_code == 200
     assert (await caller("GET", "~/devices")).status_code == 200
     listed = await caller.data("/api/v0/organizations")
     assert [one["slug"] for one in listed] == ["acme"]

@@ -64,11 +64,13 @@ def test_the_old_form_carries_its_crc_in_the_first_chunk() -> None:
     assert feed([b"\x00" + b"\xff\xff" + message])[0] == []
 
 
+@pytest.mark.contract("O5.1")
 def test_a_chunk_that_came_twice_is_taken_once() -> None:
     first, middle, *rest = chunks(bytes(range(200)), 40)
     assert feed([first, middle, middle, *rest]) == ([bytes(range(200))], [])
 
 
+@pytest.mark.contract("O5.1")
 def test_a_missing_chunk_spoils_its_message_and_no_other() -> None:
     first, _, *rest = chunks(bytes(range(200)), 40)
     messages, problems = feed([first, *rest, single(b"\x02next")])
@@ -83,6 +85,7 @@ def test_a_new_message_ends_the_one_that_is_open() -> None:
     assert len(problems) == 1
 
 
+@pytest.mark.contract("O5.1")
 def test_the_chunks_of_two_devices_do_not_meet() -> None:
     reassembler = Reassembler()
     here, there = chunks(b"h" * 90, 40), chunks(b"t" * 90, 40)
