@@ -20,7 +20,7 @@ Advise = Callable[[int, int | None], str]
 
 MAX_TEXT = 300
 """Characters of the service's own words that a message quotes."""
-_WORDS = ("message", "Message", "errors", "detail", "error")
+_WORDS = ("message", "Message", "detail", "error")
 """Of these fields the first that is there says why; a gateway before a service writes `Message`."""
 _MOST_TEXTS, _DEEPEST = 20, 12
 """Of an answer that lists what is wrong with it."""
@@ -101,9 +101,9 @@ def skew_hint(response: Response, now: datetime) -> str:
 def service_message(response: Response) -> tuple[int | None, str]:
     """Return the service's own error number and message, in whatever form they came.
 
-    Forms met: {code, message}; {message, cause}; {Message}; {error, message}; {error: {code,
-    message, type}}, each with a text or nested lists of texts; an array of strings; a bare string;
-    HTML; the XML of an object store; nothing. The text has no control characters.
+    Forms met: {code, message}; {message, cause}; {message, errors}; {Message}; {error, message};
+    {error: {code, message, type}}, each with a text or nested lists of texts; an array of strings;
+    a bare string; HTML; the XML of an object store; nothing. The text has no control characters.
     """
     try:
         body = msgspec.json.decode(response.content) if response.content else None
@@ -115,7 +115,8 @@ def service_message(response: Response) -> tuple[int | None, str]:
         told = inner if isinstance(inner, dict) else body
         number = told.get("code")
         code = number if isinstance(number, int) and not isinstance(number, bool) else None
-        body = [next((told[name] for name in _WORDS if told.get(name)), None), told.get("cause")]
+        said = next((told[name] for name in _WORDS if told.get(name)), None)
+        body = [said, told.get("errors"), told.get("cause")]
     return code, _shorten("; ".join(islice(_texts(body), _MOST_TEXTS)))
 
 

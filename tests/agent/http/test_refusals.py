@@ -29,6 +29,11 @@ from tests.support.cloud.http_calls import Read, client
         (b'{"statusCode":400,"error":"Bad Request","message":"no tag"}', "", "no tag"),
         (b'{"error":null,"message":"no tag"}', "", "no tag"),
         (b'{"error":"invalid_token"}', "", "invalid_token"),
+        (
+            b'{"message":"not valid","errors":[{"eci":"not there"}]}',
+            "",
+            "not valid; eci: not there",
+        ),
         (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
         (b"<body><H1>No <b>such</b> page</H1>", "text/html", "No such page"),
         (b"<html><body>neither</body>", "text/html", "400 Bad Request"),
@@ -44,7 +49,7 @@ from tests.support.cloud.http_calls import Read, client
     ],
     ids=[
         *("code", "no number", "array", "nested", "cause", "causes", "fields", "no cause"),
-        *("gateway", "error and message", "no error", "error"),
+        *("gateway", "error and message", "no error", "error", "message and errors"),
         *(
             "html",
             "heading",
