@@ -69,10 +69,17 @@ async def test_the_leds_of_the_demo_application_are_a_bit_mask(
     assert after.version != before.version
 
 
+@pytest.mark.contract("D6")
+async def test_a_value_of_every_byte_is_written_whole(cloud: DeviceCloud) -> None:
+    await cloud.write(seed.BLE, seed.LED_CHARACTERISTIC, bytes(range(256)))
+    written = await cloud.characteristic_value(seed.BLE, seed.LED_CHARACTERISTIC)
+    assert written == bytes(range(256))
+
+
 @pytest.mark.contract("D3.1")
 @pytest.mark.parametrize("value", [[256], [-1], ["a"], "AAA=", [1.5], [True], None, {}])
 def test_a_value_that_is_no_list_of_bytes_is_named(value: Any) -> None:
-    state = {"180F": {"characteristics": {"2A19": {"value": value}}}}
+    state = {"other": {}, "180F": {"characteristics": {"2A19": {"value": value}}}}
     device = Device.of({"id": "a", "state": state})
     with pytest.raises(BadAnswer, match="180F/2A19 is no list of bytes"):
         device.characteristic("2A19")

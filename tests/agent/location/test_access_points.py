@@ -113,6 +113,7 @@ def test_what_is_not_known_is_left_out_of_the_json() -> None:
     assert access_points_to_json([replace(named, ssid=b"")], send_ssid=True) == known
 
 
+@pytest.mark.contract("D8.1")
 def test_a_name_is_sent_only_when_asked_and_no_channel_where_the_frequency_is_known() -> None:
     point = AccessPoint(
         "40:01:7a:c7:96:90", -61, b"h\xff", channel=1, frequency_mhz=5955, age_s=1.5

@@ -57,6 +57,7 @@ def test_a_heartbeat_says_who_when_and_what():
     assert event["user_info"] == {"why": "watchdog"}
 
 
+@pytest.mark.contract("O3.4")
 @pytest.mark.parametrize(
     ("event", "field"),
     [

@@ -76,6 +76,16 @@ async def test_device_types_filter_without_nulls(api: Api) -> None:
     assert joined == both
 
 
+@pytest.mark.contract("D4.2", "D4.4", "D4.6")
+async def test_a_transform_of_the_list_reaches_into_the_state_of_each_device(api: Api) -> None:
+    nested = "state.*.characteristics.*.uuid"
+    listed = await api.get("/devices", transform=nested)
+    each = [await api.get(device_path(one), transform=nested) for one in (GATEWAY, BLE)]
+    assert listed["items"][:2] == each
+    assert each[0] is None
+    assert len(each[1]) > 1
+
+
 @pytest.mark.contract("D4.3", "D4.6")
 async def test_devices_are_chosen_by_what_firmware_they_can_be_given(api: Api) -> None:
     for wanted in ("APP", "MODEM", "APP,BOOT"):
