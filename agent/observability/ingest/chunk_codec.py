@@ -6,7 +6,7 @@
     last    80 | varint(offset)         | data, may be none | crc | padding, ignored
 
 The CRC is CRC-16/XMODEM over the whole message, little endian. In the old form (configuration
-bits 0 in the first chunk) it stands right behind the first header byte instead.
+bits 0 in the first chunk) it stands right before the data of the first chunk instead.
 """
 
 import binascii
@@ -50,9 +50,11 @@ def is_continuation(chunk: bytes) -> bool:
 
 def first_byte(chunk: bytes) -> bytes:
     """Return the first byte of the message that a chunk begins, if any. Raises ValueError."""
-    at = 1 if chunk[0] & _CRC_AT_END else 1 + _CRC_SIZE
+    at = 1
     if chunk[0] & _MORE:
         _, at = decode_varint(chunk, at)
+    if not chunk[0] & _CRC_AT_END:
+        at += _CRC_SIZE
     return chunk[at : at + 1]
 
 
@@ -152,14 +154,15 @@ class Reassembler:
         return self._give_up("no more chunks came")
 
     def _start(self, chunk: bytes) -> bytes | None:
-        header, at, crc = chunk[0], 1, None
+        header, at, total, crc = chunk[0], 1, None, None
         self._skipping = True  # unless this chunk proves to be a good first one
+        if header & _MORE:
+            total, at = decode_varint(chunk, at)
         if not header & _CRC_AT_END:
-            at += _CRC_SIZE
+            crc, at = int.from_bytes(chunk[at : at + _CRC_SIZE], "little"), at + _CRC_SIZE
             if len(chunk) < at:
                 raise ValueError(f"{len(chunk)} bytes are too short for a chunk")
-            crc = int.from_bytes(chunk[1:at], "little")
-        if not header & _MORE:
+        if total is None:
             end = len(chunk) if crc is not None else len(chunk) - _CRC_SIZE
             if end < at:
                 raise ValueError(f"{len(chunk)} bytes are too short for a chunk with its CRC")
@@ -167,7 +170,6 @@ class Reassembler:
             _check(message, crc if crc is not None else int.from_bytes(chunk[end:], "little"))
             self._skipping = False
             return message
-        total, at = decode_varint(chunk, at)
         if total > self.max_message:
             raise ValueError(f"a message of {total} bytes is announced, over {self.max_message}")
         if len(chunk) - at > total:

@@ -14,6 +14,7 @@ from agent.observability.ingest.chunk_codec import (
     decode_varint,
     encode,
     encode_varint,
+    first_byte,
 )
 from agent.observability.ingest.chunk_codec import Reassembler as Ours
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler as Theirs
@@ -176,12 +177,16 @@ def test_what_follows_a_break_is_passed_over_until_a_message_begins():
     assert messages([chunks[0], *chunks[2:], *chunks]) == [bytes(range(100))]
 
 
-def test_the_old_form_carries_its_crc_behind_the_header():
+@pytest.mark.contract("O5.1")
+def test_the_old_form_carries_its_crc_between_the_length_and_the_data():
+    """The device SDK of 2019: HEADER || (MD ? varint(TOTAL_LENGTH) : "") || CRC || DATA."""
     crc = crc16(EXAMPLE_MESSAGE).to_bytes(2, "little")
     assert messages([b"\x00" + crc + EXAMPLE_MESSAGE]) == [EXAMPLE_MESSAGE]
-    assert messages(
-        [b"\x40" + crc + b"\x54" + EXAMPLE_MESSAGE[:50], b"\x80\x32" + EXAMPLE_MESSAGE[50:]]
-    ) == [EXAMPLE_MESSAGE]
+    two = [b"\x40\x54" + crc + EXAMPLE_MESSAGE[:50], b"\x80\x32" + EXAMPLE_MESSAGE[50:]]
+    assert messages(two) == [EXAMPLE_MESSAGE]
+    assert first_byte(two[0]) == EXAMPLE_MESSAGE[:1]
+    theirs = Theirs()
+    assert [theirs.receive("kit", each, 0.0).message for each in two] == [None, EXAMPLE_MESSAGE]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
