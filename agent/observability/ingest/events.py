@@ -170,7 +170,7 @@ def _check_metrics(info: Mapping[str, object]) -> None:
 def _check_trace(info: Mapping[str, object]) -> None:
     for name in ("reason", "pc", "lr", "sp"):
         value = info.get(name)
-        if value is None and name in {"lr", "sp"}:
+        if name not in info and name in {"lr", "sp"}:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _UINT64:
             raise UsageError(f"event_info.{name}: {value!r} is no unsigned number")

@@ -92,6 +92,11 @@ def test_a_heartbeat_says_who_when_and_what():
         pytest.param(
             an_event(type="trace", event_info={"reason": 1, "pc": -1}), "event_info.pc", id="pc"
         ),
+        pytest.param(
+            an_event(type="trace", event_info={"reason": 1, "pc": 1, "lr": None}),
+            "event_info.lr",
+            id="a register that is null",
+        ),
         pytest.param(an_event(user_info={"a": "x" * 300_000}), "bytes", id="too much"),
         pytest.param(an_event(user_info={"a": "\ud800"}), "JSON", id="half a character"),
         pytest.param(an_event(user_info={"a": object()}), "JSON", id="no JSON"),
