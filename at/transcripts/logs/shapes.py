@@ -76,7 +76,7 @@ def _after(mark: str) -> re.Pattern[str]:
 
 _NAME = r"(?:-?>\s)?[A-Z]\w{1,15}:?\s*"
 """What a program calls the modem or the port, perhaps behind its monitor's own mark."""
-OUT = r"TX|SENT|SEND(?:ING)?(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OUT"
+OUT = r"TX|(?:SENT|SEND(?:ING)?)(?: (?:AT )?(?:COMMAND|CMD))?|WRITE|WRITING|WROTE|OUT"
 IN = (
     r"RX|RECEIVED?(?: (?:RESPONSE|URC))?|RECV|RECEIVING"
     r"|READ(?:ING|_UNTIL|LINE)?|RESPONSE(?: TO AT[^:]{0,400})?|IN"

@@ -80,6 +80,9 @@ MARKED = {
     "<cr><ln> on one line": log_of("{}", "{}", "<cr><ln>"),
     "␊ on one line": log_of("{}", "{}", "␊"),
     "quotes": log_of('Sent: "{}"', "Received: '{}'"),
+    "a command that was sent": log_of(
+        "[58] DEBUG: Sent AT command: {}", "[60] DEBUG: Received response: {}"
+    ),
     "the bytes of Python": log_of("TX: b'{}\\r\\n'", "RX: b'{}\\r\\n'"),
     "bytes of Python without a mark": log_of("b'{}\\r'", "b'\\r\\n{}\\r\\n'"),
     "a list of bytes": log_of("[b'{}\\r',", " b'{}\\r\\n',"),
