@@ -56,7 +56,8 @@ class Head:
 
 def without_leads(line: str, number: int) -> Head:
     """Return what a line of the file holds behind all that its tools set before it."""
-    text = raw = line.replace("\x00", "")
+    raw = line.replace("\x00", "")
+    text = raw.lstrip()
     log, at_s, kit = "", None, ""
     leads = list(LEADS)
     while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):

@@ -51,6 +51,14 @@ def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
     assert alone == (LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused", 1.5),)
 
 
+def test_a_log_line_of_the_kit_that_is_indented_keeps_its_time() -> None:
+    log = "[00:00:01.500,000] <inf> app: up"
+    assert read_log(f"      {log}\n      +CEREG: 2\n".encode()).lines == (
+        LogLine(LOG, log, 1.5),
+        LogLine(RECEIVED, "+CEREG: 2"),
+    )
+
+
 @pytest.mark.parametrize(
     ("clock", "hour"),
     [
