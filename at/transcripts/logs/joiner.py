@@ -15,6 +15,8 @@ from at.transcripts.payloads import Payloads, Phase
 
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
 _NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
+# Commands whose answer is a list of commands, and what stands in it.
+_LISTS, _LISTED = re.compile(r"AT(?:\+|#X)CLAC", re.IGNORECASE), re.compile(r"AT[+%#&]?\w+")
 _LONGEST_QUOTE = 500
 """Lines after which a quote that is open was a stray one."""
 
@@ -30,6 +32,8 @@ class Joiner:
         """What stands in a quote that is open, by side, and the line on which it begins."""
         self._last_sent = ""
         """What was sent last, until something is received: the same without a mark is its echo."""
+        self._lists = False
+        """Whether a list of commands is on its way."""
         self._received: str | None = None
         """The last line, if it was: one without a mark that answers, too, goes on with it."""
 
@@ -85,9 +89,11 @@ class Joiner:
             side = next(iter(self._open), None) or self._unmarked(text)
         if side is Side.SENT:
             self._last_sent = text if has_echo else ""
+            self._lists = _LISTS.fullmatch(text) is not None
             yield from self._end(Side.RECEIVED)  # its end was lost
         elif side is Side.RECEIVED:
             self._last_sent = ""
+            self._lists = self._lists and final_result(text) is None
         if side is Side.LOG:
             if text:
                 yield LogLine(side, text, head.at_s, head.number)
@@ -106,7 +112,7 @@ class Joiner:
         by_look = self._shape.rest in TOLD_BY_LOOK
         if by_look and self._payloads.phase is Phase.DATA and not is_answer(text):
             return Side.RECEIVED if tells_start(text) else Side.SENT
-        if text == self._last_sent:
+        if text == self._last_sent or (self._lists and _LISTED.fullmatch(text)):
             return Side.RECEIVED
         return self._by_rest(text)
 

@@ -59,6 +59,15 @@ def test_a_log_line_of_the_kit_that_is_indented_keeps_its_time() -> None:
     )
 
 
+@pytest.mark.parametrize("command", ["AT+CLAC", "AT#XCLAC", "at+clac"])
+def test_a_list_of_commands_that_was_asked_for_is_the_answer(command: str) -> None:
+    log = f"{command}\nAT+CFUN\nAT%XICCID\n{command.upper()}\nOK\nAT+CFUN\nERROR\n"
+    assert [line.side for line in read_log(log.encode()).lines] == [
+        *(SENT, RECEIVED, RECEIVED, RECEIVED, RECEIVED),
+        *(SENT, RECEIVED),
+    ]
+
+
 @pytest.mark.parametrize(
     ("clock", "hour"),
     [
