@@ -55,6 +55,11 @@ def test_what_a_console_holds_is_refused_with_the_command_that_reads_it(
     assert f"`cellagent {reads}" in refused.value.hint
 
 
+def test_a_bootloaders_log_is_none_of_an_arduino() -> None:
+    with pytest.raises(TranscriptError, match="no AT command, no answer"):
+        read_log(b"I: Starting bootloader\nI: Jumping to the first image slot\n")
+
+
 def test_each_kind_that_is_refused_has_an_example() -> None:
     unused = [kind.name for kind in FOREIGN if not any(map(kind.name.startswith, dict(OTHERS)))]
     assert unused == []
