@@ -51,6 +51,12 @@ def test_a_card_that_waits_for_its_puk_is_said_before_a_wrong_try(wrong: str) ->
     assert causes_of_log("\n".join(lines).encode())[0].cause == "sim-puk"
 
 
+def test_the_network_that_is_searched_now_is_not_the_only_one_that_may_be() -> None:
+    for mode in ("LTE-M", "NB-IoT"):
+        log = f"Network registration status: searching\nCurrently active system mode: {mode}\n"
+        assert [one.cause for one in causes_of_log(log.encode())] == ["first-search"]
+
+
 def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
     assert causes_of_log(b"03-02 10:")
 
