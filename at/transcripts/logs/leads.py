@@ -102,6 +102,7 @@ LEADS = (
     re.compile(r"(?:stdout|stderr) [FP] "),
     re.compile(r"[^\t]+\t[^\t]+\t(?=\d{4}-\d\d-)"),
     re.compile(r"- [\w.]+ - |\w+(?:::\w+)*\] "),  # Python's logging, Rust's: the logger's name
+    re.compile(r"\| [A-Z]+ *\| [\w.<>]+:[\w<>]+:\d+ - "),  # loguru's: level, function and line
     re.compile(rf"[\w.-]+ +(?=(?:DEBUG|INFO): +(?:{RIGHT}|{LEFT}) )"),  # before its level
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
     re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel

@@ -80,6 +80,14 @@ MARKED = {
     "<cr><ln> on one line": log_of("{}", "{}", "<cr><ln>"),
     "␊ on one line": log_of("{}", "{}", "␊"),
     "quotes": log_of('Sent: "{}"', "Received: '{}'"),
+    "loguru": log_of(
+        "2026-02-10 12:00:00.100 | DEBUG    | kit.port:write:36 - > {}",
+        "2026-02-10 12:00:00.200 | DEBUG    | kit.port:read:41 - < {}",
+    ),
+    "loguru, marked by nothing": log_of(
+        "2026-02-10 12:00:00.100 | INFO     | __main__:<module>:36 - {}",
+        "2026-02-10 12:00:00.200 | INFO     | __main__:<module>:36 - {}",
+    ),
     "a command that was sent": log_of(
         "[58] DEBUG: Sent AT command: {}", "[60] DEBUG: Received response: {}"
     ),
