@@ -14,9 +14,10 @@ from at.transcripts.logs.records import elements, table_under, without_record
 
 _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
 _TAGS = re.compile(
-    r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)|(?:\[/code\]|</(?:pre|code)>)$", re.IGNORECASE
+    r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)+|(?:\[/code\]|</(?:pre|code)>|<br ?/?>)+$",
+    re.IGNORECASE,
 )
-"""What a forum sets around a log, on its first line and its last."""
+"""What a forum sets around a log, on its first line and its last, or a page at each line's end."""
 _RETURNS = re.compile(r"(?<!\^M)(?>(?:\^M)+)$")
 """The CR before a line's end, as cat -v and chat show it."""
 _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")

@@ -82,7 +82,11 @@ def test_a_record_that_no_logger_wrote_stays(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end"), [("[code]", "[/code]"), ("<pre>", "</pre>"), ("<code>", "</code>")]
+    ("begin", "end"),
+    [
+        *(("[code]", "[/code]"), ("<pre>", "</pre>"), ("<code>", "</code>")),
+        *(('<pre><code class="c">', "</code></pre>"), ("", "<br />")),
+    ],
 )
 def test_what_a_forum_sets_around_a_log_is_no_part_of_it(begin: str, end: str) -> None:
     assert read(f"{begin}AT\nOK{end}\n") == [(Side.SENT, "AT"), (Side.RECEIVED, "OK")]
