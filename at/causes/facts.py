@@ -16,7 +16,6 @@ BESIDES_LTE = frozenset({30, 31, 40, 41})
 """The functional modes that turn GNSS or the UICC on and off, and leave LTE as it is."""
 ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""
-_COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 
 
 class Fact(Struct, frozen=True):
@@ -42,6 +41,8 @@ class Facts(dict[str, Fact]):
         self._slow = 0
         self._searching_since: float | None = None
         self._searches = False
+        self._stages: set[Value] = set()
+        """The bootloaders that have handed over in this start."""
         self._starts = True
         """Whether it has not been registered since it was started or switched on."""
 
@@ -86,11 +87,10 @@ class Facts(dict[str, Fact]):
         elif name == "other_stat" and "+CEREG.stat" not in self:
             if value or "this_maker" not in self:  # there it says nothing of LTE
                 self.note("stat", value)
-        elif name in _COUNTED:
-            self.count(_COUNTED[name])
-            if name == "boot":
-                self._note_boot()
-                self._note_restart()
+        elif name == "rrc_idle":
+            self.count("drops")
+        elif name in {"boot", "stage"}:
+            self._note_stage(None if name == "boot" else value)
         elif name == "crashed":
             self.note("sockets_shut", 1)
         elif name == "address":
@@ -101,11 +101,24 @@ class Facts(dict[str, Fact]):
         before = self.get(name)
         self.note(name, int(before.value) + 1 if before else 1)
 
+    def _note_stage(self, bootloader: Value | None) -> None:
+        """Note a banner, or that a bootloader hands over to what prints the next one.
+
+        So one start may have three banners. A bootloader that hands over again began anew.
+        """
+        begins = bootloader in self._stages if bootloader else self.pop("stage", None) is None
+        if begins:
+            self._note_boot()
+        if bootloader:
+            self._stages.add(bootloader)
+
     def _note_boot(self) -> None:
         """Note a start, and how many there were one shortly after the other.
 
         A modem that was on is off until firmware turns it on, of which a log may say nothing.
         """
+        self._stages.clear()
+        self.count("boots")
         if self.is_on:
             self.pop("fun")
         self._starts = True
@@ -113,6 +126,7 @@ class Facts(dict[str, Fact]):
         quick = self.get("quick_boots")
         self.note("quick_boots", int(quick.value) + 1 if quick and ran_s <= _QUICK_S else 1)
         self._run = None
+        self._note_restart()
 
     def _note_restart(self) -> None:
         """Note that a modem that crashed is back; a socket's error up to here was the crash's."""

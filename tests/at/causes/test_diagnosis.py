@@ -57,6 +57,14 @@ def test_the_network_that_is_searched_now_is_not_the_only_one_that_may_be() -> N
         assert [one.cause for one in causes_of_log(log.encode())] == ["first-search"]
 
 
+def test_the_bootloaders_before_an_application_are_of_its_start() -> None:
+    one, other = "Attempting to boot slot 0.\n", "I: Jumping to the first image slot\n"
+    banner = "*** Booting nRF Connect SDK v2.9.0 ***\n"
+    for start in (f"{banner}{one}{banner}{other}{banner}", f"{banner}{other}"):
+        for times, cause in ((1, "first-search"), (2, "first-search"), (3, "reset-loop")):
+            assert causes_of_log(f"{start * times}+CEREG: 2\n".encode())[0].cause == cause
+
+
 def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
     assert causes_of_log(b"03-02 10:")
 
