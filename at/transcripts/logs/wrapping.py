@@ -18,8 +18,8 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 """What a forum sets around a log, on its first line and its last, or a page at each line's end."""
-_RETURNS = re.compile(r"(?<!\^M)(?>(?:\^M)+)$")
-"""The CR before a line's end, as cat -v and chat show it."""
+_RETURNS = re.compile(r"(?<!\^M)(?>(?:\^M)+)\$?$")
+"""The CR before a line's end, as cat -v and chat show it, and the end, as cat -A does."""
 _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 """What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
 _SOCAT = re.compile(

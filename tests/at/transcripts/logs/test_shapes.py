@@ -301,6 +301,7 @@ MARKED = {
         "Nov  2 10:00:02 pi local2.info chat[611]: {}",
     ),
     "cat -v": log_of("{}^M", "{}^M"),
+    "cat -A": log_of("{}^M$", "{}^M^M$"),
     "a program's name for the modem": log_of("bgxx: >> {}", "bgxx: << {}"),
     "PlatformIO's monitor, then a name": log_of(
         "10:00:01.250 > bgxx: >> {}", "10:00:01.500 > bgxx: << {}"
