@@ -30,6 +30,7 @@ _THREAD = re.compile(r"Current thread(?: ID)?(?::| =) (0x[0-9a-fA-F]{1,16})(?: \
 _BANNER = re.compile(r"\*{3,5} Booting (.+?) +\*{3,5}")
 _ESP_RESET = re.compile(r"rst:0x[0-9a-f]+ \(\w+\)")
 _BOOTLOADERS = ("MCUboot",)
+_HANDS_OVER = re.compile(r"Attempting to boot slot|Jumping to the first image slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,15 @@ class Reboot:
     banner: str
 
     @property
-    def is_bootloader(self) -> bool:
-        """Whether it is a bootloader's: the banner of the application follows."""
-        return self.banner.startswith(_BOOTLOADERS)
+    def is_start(self) -> bool:
+        """Whether a start counts by it: not by a bootloader's, which the application's follows."""
+        return not self.banner.startswith(_BOOTLOADERS)
+
+
+class Stage(Reboot):
+    """The banner of a further stage of a start that counts already."""
+
+    is_start = False
 
 
 def read_fault(line: str) -> FaultText | Reboot | None:
@@ -102,6 +109,36 @@ class CrashCounter:
         goes_on = self._open and "assert" not in item.what.lower()
         self._open = item.reason is None
         return replace(item, first=not goes_on)
+
+
+class StartReader:
+    """Tells a start from its further stages, of which bootloaders may have the same banner."""
+
+    def __init__(self) -> None:
+        self._counts = self._goes_on = False
+        self._bootloaders: set[str] = set()
+
+    def read(self, line: str) -> None:
+        """Take a line that is no banner: a bootloader may hand over to what prints the next one."""
+        if match := _HANDS_OVER.search(line):
+            if match[0] in self._bootloaders:  # it began anew
+                self._begin()
+            self._bootloaders.add(match[0])
+            self._goes_on = True
+
+    def mark(self, banner: Reboot) -> Reboot:
+        """Return `banner`, as a Stage if it is of a start that counts already."""
+        if not self._goes_on:
+            self._begin()
+        self._goes_on = False
+        if self._counts:
+            return Stage(banner.line, banner.banner)
+        self._counts = banner.is_start
+        return banner
+
+    def _begin(self) -> None:
+        self._counts = False
+        self._bootloaders.clear()
 
 
 BOOT_S = 10.0

@@ -16,7 +16,7 @@ import msgspec
 
 from agent.console import chunk_lines
 from agent.console.dump_lines import DUMP_MARK, CapturedDump, DamagedDumpLine, DumpCollector
-from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
+from agent.console.fault_lines import CrashCounter, FaultText, Reboot, StartReader, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
 from at.protocol.dialect import BOOT_BANNER
 
@@ -83,6 +83,7 @@ class LineClassifier:
         self.counts = counts or ConsoleCounts()
         self._dumps = DumpCollector()
         self._crashes = CrashCounter()
+        self._starts = StartReader()
 
     @property
     def dump_bytes(self) -> int:
@@ -153,14 +154,16 @@ class LineClassifier:
             self._dumps.count_dropped(dropped)
         fault = read_fault(log.text)
         if fault is None:
+            self._starts.read(log.text)
             return [*self._damaged_marks(line), log]
         fault = self._crashes.mark_first(fault)
         if isinstance(fault, FaultText):
             self.counts.faults += fault.first
             return [log, fault]
         ended = self._count_dumps(self._dumps.restarted())
-        self.counts.reboots += not fault.is_bootloader
-        return [*ended, log, fault]
+        reboot = self._starts.mark(fault)
+        self.counts.reboots += reboot.is_start
+        return [*ended, log, reboot]
 
     def _damaged_marks(self, line: bytes) -> list[ConsoleItem]:
         if chunk := chunk_lines.damaged_mark(line):

@@ -372,7 +372,7 @@ class KitConsole:
                     text = f"the kit crashed: a core dump, {item.dump.status.value}"
                     self.concern.log(logging.WARNING, text)
                     status.crash = _crash_with_dump(item, status.crash)
-                case Reboot(is_bootloader=False):
+                case Reboot(is_start=True):
                     status.reboots += 1
 
 

@@ -126,6 +126,10 @@ START = (
     b"*** Booting nRF Connect SDK v2.7.0 ***\n*** Using Zephyr OS v3.6.99 ***\n"
 )
 
+# Bootloaders of older kits, and the immutable one, have the application's banner.
+_BANNER = b"*** Booting nRF Connect SDK v2.6.0 ***\n"
+_ONE, _OTHER = b"Attempting to boot slot 0.\n", b"I: Jumping to the first image slot\n"
+
 
 @pytest.mark.parametrize(
     ("text", "faults", "reboots"),
@@ -137,6 +141,9 @@ START = (
         (b"ASSERTION FAIL [a] @ a.c:1\nASSERTION FAIL [b] @ a.c:2\n", 2, 0),
         (b"E: ***** USAGE FAULT *****\n*** Booting Zephyr OS build v4.1.0 ***\n" * 2, 2, 2),
         (START, 0, 1),
+        ((_BANNER + _ONE + b"*** Booting MCUboot v2.1.0 ***\n" + _OTHER + _BANNER) * 2, 0, 2),
+        ((_BANNER + _ONE + _BANNER + _OTHER + _BANNER) * 2, 0, 2),
+        ((_BANNER + _OTHER) * 3, 0, 2),
         (b"Booting from ROM..*** Booting Zephyr OS build zephyr-v2.3.0  ***\n", 0, 1),
         (b"***** Booting Zephyr OS v1.14.1 *****\n", 0, 1),
         (b"***** delaying boot 500ms (per build configuration) *****\n", 0, 0),
@@ -154,6 +161,9 @@ START = (
         "assertions that end nothing",
         "crashes with a start between them",
         "a start by way of the bootloader",
+        "starts by way of two",
+        "starts by way of two that are called as the application",
+        "a bootloader that begins anew, of which the last one may be the application",
         "a banner behind other words",
         "an old banner",
         "an old notice",
