@@ -27,9 +27,9 @@ async def whoami(session: Session) -> None:
         if session.json:
             emit(resource.raw)
         elif isinstance(found, list):
-            say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
+            say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name') or ''}")
         else:
-            say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
+            say(f"{resource.raw.get('email')}  {resource.raw.get('name') or ''}")
             organizations = resource.raw.get("organizations")
             for organization in organizations if isinstance(organizations, list) else []:
                 if isinstance(organization, dict):

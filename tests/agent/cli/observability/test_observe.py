@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.observability.api.kinds import KINDS
+from tests.support.cloud.byte_server import answering, serving
 from tests.support.cloud.observability import deploy, make_release
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import cellagent, private_text
@@ -119,6 +120,15 @@ async def test_a_new_user_key_is_kept_and_not_shown(
     kept = next(line for line in text.splitlines() if line.startswith("user_api_key"))
     assert kept.split('"')[1] not in done.out + done.err
     assert (await cellagent("observe", "whoami")).code == 0
+
+
+async def test_a_user_without_a_name_is_shown_by_the_address_alone(standin_profile: str) -> None:
+    body = b'{"email": "one@example.com", "name": null}'
+    answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+    async with serving(answering(answer % (len(body), body))) as url:
+        assert (await cellagent("config", "set", "hosts.api", url)).code == 0
+        done = await cellagent("observe", "whoami")
+    assert done.out.split() == ["one@example.com"], done.err
 
 
 @pytest.mark.contract("O5.5", "O4.3")
