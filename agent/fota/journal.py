@@ -219,8 +219,8 @@ class JobsHeld(ResourceUnavailable):
 
 
 @asynccontextmanager
-async def sole_worker(folder: Path, patience_s: float) -> AsyncIterator[None]:
-    """Hold a kit's jobs: no second process works on them.
+async def sole_worker(folder: Path, patience_s: float) -> AsyncIterator[ProcessLock]:
+    """Hold a kit's jobs, by a lock: no second process works on them.
 
     A look for jobs is over in a moment, and is waited for. Raises JobsHeld after `patience_s`.
     """
@@ -234,11 +234,11 @@ async def sole_worker(folder: Path, patience_s: float) -> AsyncIterator[None]:
         except HeldByAnother as held:
             if loop.time() >= give_up_at:
                 raise JobsHeld(
-                    f"another cellagent carries out this kit's jobs: {held.holder}",
-                    hint="`cellagent status` shows the agent; or wait for the other command",
+                    f"another process carries out this kit's jobs: {held.holder}",
+                    hint="wait until it has ended; `cellagent status` shows what the agent does",
                 ) from held
         await asyncio.sleep(_LOOK_S)
     try:
-        yield
+        yield lock
     finally:
         lock.release()

@@ -7,13 +7,14 @@ from typing import Protocol
 
 from agent.errors import AgentError, BadAnswer, NotConfigured, Unavailable, Untrusted
 from agent.fota.clock import AsyncClock
-from agent.fota.journal import JobResult
+from agent.fota.journal import JobResult, JobsHeld
 from agent.retry import spread_s
 from at.protocol.errors import AtError, ModemReset, ParseError
 
 SOON_S = 60.0
 """Until the next poll after one that another server answered, as of a network that wants a log-in
-first, or that a restart of the kit or a damaged line broke off: none lasts for an interval."""
+first, that another process had the jobs of, or that a restart of the kit or a damaged line broke
+off: none lasts for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ async def poll_jobs(
         except (AgentError, AtError) as error:
             observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
-            if isinstance(error, BadAnswer | Untrusted | ModemReset | ParseError):
+            if isinstance(error, BadAnswer | Untrusted | JobsHeld | ModemReset | ParseError):
                 interval = min(interval_s, SOON_S)
         else:
             observer.result(result)

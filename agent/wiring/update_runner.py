@@ -39,6 +39,7 @@ from agent.wiring.update_sources import (
 )
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
+from at.ports.process_lock import ProcessLock
 from at.protocol.errors import CommandRejected, ParseError
 
 
@@ -127,18 +128,20 @@ def require_installer(profile: Profile) -> None:
         require("an installation by MCUboot", "smpclient")
 
 
-def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver) -> Installer:
+def installer_of(
+    profile: Profile, modem: Modem | None, observer: UpdateObserver, lock: ProcessLock | None = None
+) -> Installer:
     """Return the installer that the profile names. Raises ConfigError.
 
     "auto" takes what is configured: a command, else an MCUboot port, else the AT port itself.
-    The virtual modem takes images as Serial Modem does.
+    The virtual modem takes images as Serial Modem does. `lock` is that of the kit's jobs.
     """
     fota = profile.fota
     chosen = _installer_name(profile)
     if chosen == "command":
         from agent.fota.installers.command import CommandInstaller
 
-        return CommandInstaller(fota.command, fota.command_timeout_s, modem)
+        return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock)
     if chosen == "mcuboot":
         if not fota.mcuboot_port:
             raise ConfigError(
@@ -180,10 +183,10 @@ async def runner_of_kit(
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
     jobs = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)
-    async with sole_worker(folder, patience_s):
+    async with sole_worker(folder, patience_s) as lock:
         observer = observer or UpdateObserver()
         own_client = _cloud_client(profile, modem, client)
-        installer = installer_of(profile, modem, observer)
+        installer = installer_of(profile, modem, observer, lock)
         if own_client is not None:
             installer = WithCloudClient(installer, own_client)
         installer = wrap_installer(installer)

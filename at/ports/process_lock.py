@@ -1,4 +1,7 @@
-"""A lock file that names its holder. The lock ends with the process, however that ends."""
+"""A lock file that names its holder.
+
+The lock ends with the process, however that ends, and with those that have inherited it.
+"""
 
 import os
 import sys
@@ -34,9 +37,18 @@ class ProcessLock:
             pid = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             raise HeldByAnother(pid) from error
+        self.name_holder(os.getpid())
+
+    def fileno(self) -> int:
+        """Return its file descriptor: who inherits that holds the lock after this process."""
+        return self._descriptor
+
+    def name_holder(self, pid: int) -> None:
+        """Name the process that others are told of."""
         with suppress(OSError):  # on a full disk the holder has no name
             # Not truncated before: on a full disk its block would be gone.
-            os.write(self._descriptor, b"\n%-*d\n" % (_PID_DIGITS, os.getpid()))
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            os.write(self._descriptor, b"\n%-*d\n" % (_PID_DIGITS, pid))
 
     def is_replaced(self) -> bool:
         """Return whether another file has the name now: its folder was removed and made again."""

@@ -18,6 +18,7 @@ from agent.errors import ConfigError
 from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.driver.modem import Modem
+from at.ports.process_lock import ProcessLock
 
 PLACEHOLDER = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}
@@ -29,11 +30,15 @@ _ENVIRONMENT = {
 
 @dataclass(slots=True)
 class CommandInstaller:
-    """A program and its arguments. `modem` reads back what runs; without it nothing can."""
+    """A program and its arguments. `modem` reads back what runs; without it nothing can.
+
+    The program holds `lock`, too: where this process is killed, no second one is run beside it.
+    """
 
     command: tuple[str, ...]
     timeout_s: float
     modem: Modem | None
+    lock: ProcessLock | None = None
     name: str = "command"
     types: frozenset[FirmwareType] = frozenset(FirmwareType)
     port: str = ""
@@ -71,10 +76,12 @@ class CommandInstaller:
                 stderr=asyncio.subprocess.STDOUT,
                 env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
                 start_new_session=sys.platform != "win32",
+                pass_fds=() if sys.platform == "win32" or not self.lock else (self.lock.fileno(),),
             )
         except OSError as error:
             raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
         assert process.stdout is not None
+        self._name_holder(process.pid)
         last = seen = ""
 
         def read_line(line: str) -> None:
@@ -93,6 +100,7 @@ class CommandInstaller:
             ) from None
         finally:
             await programs.end(process)
+            self._name_holder(os.getpid())
         if code != 0:
             reason = f": {last}" if last else ""
             raise base.InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
@@ -103,6 +111,10 @@ class CommandInstaller:
                 'the program has to print "version: X" as it reads it back'
             )
         return seen
+
+    def _name_holder(self, pid: int) -> None:
+        if self.lock is not None:
+            self.lock.name_holder(pid)
 
     def _reported_by_at(self, kind: FirmwareType) -> bool:
         """Return whether the restarted kit may report its version over AT."""

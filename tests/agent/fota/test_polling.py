@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.errors import BadAnswer, Unavailable, Untrusted
 from agent.fota.jobs import JobStatus
-from agent.fota.journal import JobResult
+from agent.fota.journal import JobResult, JobsHeld
 from agent.fota.polling import parse_quiet_hours, poll_jobs, seconds_to_next_poll
 from at.protocol.errors import LinkLost, ModemReset, ParseError
 from tests.support.harness.manual_clock import ManualClock
@@ -73,6 +73,7 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
         LinkLost("unplugged"),
         Untrusted("a portal's certificate"),
         BadAnswer("a portal's page"),
+        JobsHeld("another process has the jobs"),
         ModemReset("the modem restarted"),
         ParseError("the application printed into the answer"),
         None,
@@ -99,6 +100,10 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
     with pytest.raises(Ended):
         await poll_jobs(pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0)
     portal = ["a portal's certificate", "a portal's page"]
-    of_kit = ["the modem restarted", "the application printed into the answer"]
+    of_kit = [
+        "another process has the jobs",
+        "the modem restarted",
+        "the application printed into the answer",
+    ]
     assert heard == [None, done, "later", "unplugged", *portal, *of_kit, None]
-    assert clock.waits == [900, 1, 5000, 900, 60, 60, 60, 60, 900]
+    assert clock.waits == [900, 1, 5000, 900, 60, 60, 60, 60, 60, 900]

@@ -20,7 +20,7 @@ from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.session import ModemMode
 from tests.support.cloud.standin import StandIn
-from tests.support.commands.running_agent import PATIENCE_S
+from tests.support.commands.running_agent import PATIENCE_S, agent_on
 from tests.support.fota.signed_images import signed_image
 from tests.support.fota.update_offers import (
     DEVICE,
@@ -51,6 +51,9 @@ class FlashedKit:
     runner: ModemRunner
     port: PtyServer
     flashes: int = 0
+    begun: int = 0
+    may_flash: asyncio.Event | None = None
+    """What each run of the program waits for, once it has begun."""
     is_there: asyncio.Event = field(default_factory=asyncio.Event)
     at_stage: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What to do once when a stage is there."""
@@ -68,7 +71,10 @@ class FlashedKit:
     async def flash(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one run of the program."""
         await reader.readline()
+        self.begun += 1
         self.reach("begins")
+        if self.may_flash is not None:
+            await self.may_flash.wait()
         self.is_there.clear()
         self.port.close()
         self.reach("unplugged")
@@ -170,3 +176,28 @@ async def test_a_kit_that_a_program_flashes_is_put_back_as_it_was_found(
     assert "; back online after " in detail_of_last_job()
     assert (session.fun, session.subscriptions.cereg) == (ModemMode.NORMAL, 5)
     assert kit.flashes <= 2, "one more than the kill has broken off"
+
+
+async def test_no_second_program_is_run_beside_that_of_an_agent_that_was_killed(
+    standin: Any, tmp_path: Path
+):
+    await onboard_device(standin)
+    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 30).read_bytes()
+    job_id = await offer_update(standin, image, "v2.0.1")
+    where = profile_by_program(tmp_path, standin)
+    async with flashed_kit(tmp_path, "serial-modem") as kit:
+        kit.may_flash = asyncio.Event()
+        begins = asyncio.Event()
+        kit.at_stage["begins"] = begins.set
+        async with agent_on(where) as killed, asyncio.timeout(PATIENCE_S):
+            await begins.wait()
+            killed.process.kill()
+        async with agent_on(where) as again:
+            kit.at_stage["begins"] = again.process.kill
+            waits = await again.until("kit", "fota", "trouble")
+            kit.may_flash.set()
+            await again.until("kit", "fota", "well")
+            await again.stop()
+    assert "another process carries out this kit's jobs: python" in waits["trouble"]
+    assert (kit.begun, kit.flashes) == (1, 1)
+    assert await job_status(standin, job_id) == "SUCCEEDED"
