@@ -5,10 +5,10 @@ answered at once, and the rest comes as notices.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agent.errors import ConfigError, DeadlineExceeded, ResourceUnavailable
 from agent.fota.installers.base import (
@@ -38,6 +38,7 @@ _LOOK_S = 30.0
 _CANCEL = 0
 _UPDATE = {FirmwareType.APP: 1, FirmwareType.MODEM: 2}
 _ONLY_CHECK = {FirmwareType.APP: 4, FirmwareType.MODEM: 6}
+N = TypeVar("N")
 _OK, _TO_BE_ACTIVATED = 0, 4
 _CAUSES = {1: "its download failed", 2: "it rejected the image", 3: "the image is of another type"}
 
@@ -105,20 +106,11 @@ class SerialModemClient:
             # Refused twice, it is downloaded already, perhaps: the restart shows.
             if began:
                 async with _within(_UPDATE_S, "its update"):
-                    await self._follow(notices, progress, restarts)
+                    await self._follow(_told(self.modem, notices, restarts), progress)
         await restart(self.modem, kind, _RESTART_S)
 
-    async def _follow(
-        self, notices: AsyncIterator[Notice], progress: ProgressCallback, restarts: int
-    ) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    notice = await anext(notices)
-            except TimeoutError:
-                if self.modem.restarts > restarts:  # it says no more of what it has forgotten
-                    raise lost_by_restart(self.modem, "its update") from None
-                continue
+    async def _follow(self, notices: AsyncIterator[Notice], progress: ProgressCallback) -> None:
+        async for notice in notices:
             value = _value(notice)
             if isinstance(value, UpdateCheck) and value.result != AVAILABLE:
                 raise InstallFailed(f"the kit's cloud has no update now: {notice.line}")
@@ -160,12 +152,13 @@ class ModuleClient:
 
     async def update(self, kind: FirmwareType, progress: ProgressCallback) -> None:  # noqa: ARG002
         """Update it. One that is refused is watched: it may be under way since before."""
+        restarts = self.modem.restarts
         with self.modem.notices(UpdateNotice) as notices:
             began = await _accepted(
                 self.modem, UpdateByModule(MODEM_UPDATE, self.modem_project_key)
             )
             async with _within(_UPDATE_S if began else _CHECK_S, "its update"):
-                async for notice in notices:
+                async for notice in _told(self.modem, notices, restarts):
                     step = notice.value
                     if step.step == "NO_UPDATE":
                         raise InstallFailed("the kit's cloud has no update now")
@@ -223,6 +216,22 @@ class WithCloudClient:
         """Make it stay, where that is not the kit's own doing."""
         if not package.job.by_kit:
             await self.inner.confirm(package)
+
+
+async def _told(modem: Modem, notices: AsyncIterator[N], restarts: int) -> AsyncGenerator[N, None]:
+    """Yield the notices of an update. Raises ModemReset where none follows a restart.
+
+    A kit tells no more of what a restart had it forget.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                notice = await anext(notices)
+        except TimeoutError:
+            if modem.restarts > restarts:
+                raise lost_by_restart(modem, "its update") from None
+        else:
+            yield notice
 
 
 def _value(notice: Notice) -> object:

@@ -212,15 +212,19 @@ async def test_a_download_that_went_on_after_a_kill_is_begun_anew(
         assert NEW_MODEM in (await modem.execute("AT+CGMR")).lines
 
 
+@pytest.mark.parametrize(
+    ("model", "version", "restart"),
+    [("serial", NEW_MODEM, "AT#XRESET"), ("nrf93m1", NEW_MODULE, "AT%FACTORYRESET")],
+)
 async def test_a_kit_that_restarts_in_its_download_is_not_waited_for_to_the_end(
-    monkeypatch: pytest.MonkeyPatch,
+    model: str, version: str, restart: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cloud_client, "_LOOK_S", 0.1)
-    async with kit("serial", f"release-offered={NEW_MODEM}", instant=False) as modem:
+    async with kit(model, f"release-offered={version}", instant=False) as modem:
         resets: list[asyncio.Task[Answer]] = []
 
         def reset(*_progress: object) -> None:
-            resets.append(asyncio.create_task(modem.execute("AT#XRESET")))
+            resets.append(asyncio.create_task(modem.execute(restart)))
 
         with pytest.raises(ModemReset, match="restarted before it had its update"):
             await client_of(modem).update(MODEM, reset)
