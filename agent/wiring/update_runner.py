@@ -141,7 +141,7 @@ def installer_of(
     if chosen == "command":
         from agent.fota.installers.command import CommandInstaller
 
-        return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock)
+        return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock, profile.kit.port)
     if chosen == "mcuboot":
         if not fota.mcuboot_port:
             raise ConfigError(

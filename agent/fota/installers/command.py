@@ -24,7 +24,7 @@ PLACEHOLDER = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}
 _VERSION = re.compile(r"version[:=]\s*(\S{1,60})", re.IGNORECASE)
 _ENVIRONMENT = {
-    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT",
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER",
 }  # fmt: skip
 
 
@@ -33,12 +33,14 @@ class CommandInstaller:
     """A program and its arguments. `modem` reads back what runs; without it nothing can.
 
     The program holds `lock`, too: where this process is killed, no second one is run beside it.
+    `kit_port` is its CELLAGENT_PORT, which says for which kit of several it is run.
     """
 
     command: tuple[str, ...]
     timeout_s: float
     modem: Modem | None
     lock: ProcessLock | None = None
+    kit_port: str = ""
     name: str = "command"
     types: frozenset[FirmwareType] = frozenset(FirmwareType)
     port: str = ""
@@ -68,13 +70,16 @@ class CommandInstaller:
             for word in self.command
             for path in (package.paths if PLACEHOLDER in word else package.paths[:1])
         ]
+        environment = {name: text for name, text in os.environ.items() if name in _ENVIRONMENT}
+        if self.kit_port:
+            environment["CELLAGENT_PORT"] = self.kit_port
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
+                env=environment,
                 start_new_session=sys.platform != "win32",
                 pass_fds=() if sys.platform == "win32" or not self.lock else (self.lock.fileno(),),
             )

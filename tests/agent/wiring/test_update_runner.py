@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from agent.config import Profile
 from agent.config.profile import FotaSettings, HostSettings, KitSettings
 from agent.errors import ConfigError
+from agent.fota.installers.base import Package
+from agent.fota.jobs import FirmwareType, Job
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
 from agent.wiring.update_runner import (
@@ -49,6 +54,19 @@ def test_an_installer_without_its_port_is_a_configuration_error(
 ):
     with pytest.raises(ConfigError, match=named):
         installer_of(profile(**fota), None, UpdateObserver())
+
+
+async def test_a_program_is_told_for_which_kit_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CELLAGENT_PORT", "/dev/that-of-another-kit")
+    code = "import os; print('version:', os.environ['CELLAGENT_PORT'])"
+    of_kit = profile("serial:17", command=(sys.executable, "-c", code, "{image}"))
+    image = tmp_path / "image.bin"
+    image.write_bytes(b"abcd")
+    package = Package(Job("j", FirmwareType.APP, "h", ("p",), 4, "1.0.0"), (image,), "1.0.0")
+    installer = installer_of(of_kit, None, UpdateObserver())
+    assert await installer.install(package, lambda *_: None) == "serial:17"
 
 
 @pytest.mark.parametrize(
