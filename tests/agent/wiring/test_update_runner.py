@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agent.fota.installers.base import Package
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
+from agent.wiring import update_runner
 from agent.wiring.update_runner import (
     allowed_hosts_of,
     device_id_of,
@@ -21,6 +23,7 @@ from agent.wiring.update_runner import (
     network_of,
     trust_of,
 )
+from at.ports.usb import UsbPort
 
 DIGEST = "ab" * 32
 
@@ -54,6 +57,27 @@ def test_an_installer_without_its_port_is_a_configuration_error(
 ):
     with pytest.raises(ConfigError, match=named):
         installer_of(profile(**fota), None, UpdateObserver())
+
+
+@pytest.mark.parametrize(
+    ("port", "is_taken"),
+    [
+        ("/dev/ttyACM0", True),
+        ("/dev/ttyACM2", False),
+        ("/dev/ttyACM9", False),
+        ("/dev/ttyACM1", True),
+    ],
+)
+def test_of_several_kits_only_that_which_has_the_port_is_updated_by_mcuboot(
+    port: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+):
+    pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
+    kits = {f"/dev/ttyACM{number}": UsbPort("", serial=str(number // 2)) for number in range(4)}
+    monkeypatch.setattr(update_runner, "usb_kit_at", kits.get)
+    two = {"left": KitSettings(port="/dev/ttyACM0"), "right": KitSettings(port="/dev/ttyACM2")}
+    one = msgspec.structs.replace(profile(port, mcuboot_port="/dev/ttyACM1"), kits=two)
+    with contextlib.nullcontext() if is_taken else pytest.raises(ConfigError, match="in its place"):
+        assert installer_of(one, None, UpdateObserver()).port == "/dev/ttyACM1"
 
 
 async def test_a_program_is_told_for_which_kit_it_is_run(
