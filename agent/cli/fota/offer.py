@@ -1,5 +1,6 @@
 """`cellagent fota offer`: an image to devices, by a bundle and a job at the device cloud."""
 
+import asyncio
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -68,6 +69,10 @@ async def offer(
             with suppress(AgentError):  # the refusal is what is told
                 await client.send(DeleteFirmware(bundle_id))
                 note(f"{bundle_id} was deleted again")
+            raise
+        except (AgentError, asyncio.CancelledError):
+            check = pasteable_hint("`cellagent fota check`", "", session)
+            note(f"there may be a job of {bundle_id} now: {check} shows what waits for a kit")
             raise
     whom = ", ".join(devices) or "tag " + ", ".join(tags)
     emit_or_say(

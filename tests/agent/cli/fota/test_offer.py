@@ -86,6 +86,18 @@ async def test_what_carries_a_job_out_is_told_for_the_kit_in_use_and_for_others(
     assert says in done.out, done.out
 
 
+async def test_where_the_answer_to_a_job_is_lost_it_says_that_the_job_may_be_there(
+    kits: Any, tmp_path: Path
+) -> None:
+    image = tmp_path / "app.bin"
+    image.write_bytes(mcuboot_image((2, 0, 1), 5000))
+    await kits.control({"faults": ["connection-reset=after@POST /v1/fota-jobs"]})
+    done = await cellagent("fota", "offer", str(image))
+    offered = await offered_to(kits, KITS[0])
+    says = "`cellagent fota check` shows what waits for a kit"
+    assert (done.code, offered is not None, says in done.err) == (6, True, True), done.err
+
+
 @pytest.mark.parametrize("whom", [("--device", "new-kit"), ("--tag", "bench", "--tag", "bensch")])
 async def test_for_a_device_that_is_not_in_service_it_says_where_those_are_that_are(
     kits: Any, tmp_path: Path, whom: tuple[str, ...]
