@@ -36,6 +36,9 @@ async def end(process: asyncio.subprocess.Process) -> None:
     try:
         if process.returncode is None:
             await _stop(process)
+    except asyncio.CancelledError:
+        kill_group(process)  # who is ended itself gives it no time
+        raise
     finally:
         # Its pipes would be closed once they are read to their end, which another program may hold
         # open; and not at all where a second Ctrl-C ends this.
