@@ -1,5 +1,6 @@
 """Wi-Fi access points of a scan, and the choice of those that are sent to the service (D8.1)."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,5 +135,5 @@ def channel_of(frequency_mhz: int) -> int | None:
 
 
 def rssi_of_percentage(strength: int) -> int:
-    """Return dBm for NetworkManager's strength in percent: it maps -100..-50 dBm to 0..100."""
-    return round(min(max(strength, 0), 100) / 2) - 100
+    """Return dBm for NetworkManager's strength in percent: it maps -100..-40 dBm to 0..100."""
+    return -40 - math.ceil(3 * (100 - min(max(strength, 0), 100)) / 5)

@@ -142,6 +142,11 @@ def test_a_frequency_has_its_channel(frequency: int, channel: int | None) -> Non
     assert channel_of(frequency) == channel
 
 
-@pytest.mark.parametrize(("percent", "dbm"), [(0, -100), (50, -75), (100, -50), (250, -50)])
-def test_a_percentage_becomes_dbm(percent: int, dbm: int) -> None:
+@pytest.mark.parametrize("dbm", range(-100, -39))
+def test_a_percentage_becomes_the_dbm_that_networkmanager_made_it_of(dbm: int) -> None:
+    assert rssi_of_percentage(100 - int(100 * abs(dbm + 40) / 60)) == dbm
+
+
+@pytest.mark.parametrize(("percent", "dbm"), [(-1, -100), (250, -40)])
+def test_a_percentage_beyond_its_ends_is_that_end(percent: int, dbm: int) -> None:
     assert rssi_of_percentage(percent) == dbm

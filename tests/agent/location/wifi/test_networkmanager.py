@@ -37,8 +37,8 @@ async def test_a_fresh_scan_is_asked_for_and_its_points_are_listed(
     bus.add_access_point(device, "ap1", "attic", "40:01:7A:00:00:02", 20)
     scan = await NetworkManager().scan(5.0)
     assert {(point.bssid, point.rssi_dbm, point.channel) for point in scan.points} == {
-        ("40:01:7A:00:00:01", -60, 6),
-        ("40:01:7A:00:00:02", -90, 6),
+        ("40:01:7A:00:00:01", -52, 6),
+        ("40:01:7A:00:00:02", -88, 6),
     }
     assert {point.ssid for point in scan.points} == {b"kitchen", b"attic"}
     assert scan.notes == ()
