@@ -69,7 +69,7 @@ def _seconds(bits: str | None, units: dict[int, int]) -> int | None:
 
 
 _T3412_HIGH_MS = 35_712_000_000
-_ACT_TYPES = frozenset({0, 4, 5})
+_ACT_TYPES = frozenset({0, 4, 5, 6})
 
 
 class PowerSavingMode(Record, frozen=True):
@@ -97,12 +97,15 @@ class PowerSavingMode(Record, frozen=True):
 def _act_type(fields: Fields, name: str) -> int:
     act_type = fields.integer(name)
     if act_type not in _ACT_TYPES:
-        raise fields.fail(name, f"is {act_type}, not 0, 4 or 5")
+        raise fields.fail(name, f"is {act_type}, not 0, 4, 5 or 6")
     return act_type
 
 
 class EdrxSetting(Record, frozen=True):
-    """eDRX of one access technology: act_type 4 LTE-M, 5 NB-IoT; the values are 4 bits each."""
+    """eDRX of one access technology: act_type 4 LTE-M, 5 NB-IoT, 6 NB-IoT by satellite.
+
+    The values are 4 bits each.
+    """
 
     act_type: Annotated[int, _act_type]
     requested_edrx_value: Annotated[str | None, bits(4)] = None

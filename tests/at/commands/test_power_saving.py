@@ -22,6 +22,7 @@ from tests.support.modem.answers import assert_fields, notice_of, notice_value, 
         ("AT+CPSMS?", ['+CPSMS: 1,,,"00000110","00100001"'], {"requested_active_time_s": 60}),
         ("AT+CPSMS?", ["+CPSMS: 0"], {"mode": 0, "requested_active_time": None}),
         ("AT+CEDRXRDP", ['+CEDRXRDP: 4,"0011","0010","1001"'], {"paging_time_window": "1001"}),
+        ("AT+CEDRXRDP", ['+CEDRXRDP: 6,"0011","0010","1001"'], {"act_type": 6}),
     ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
@@ -47,6 +48,7 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         ("%XMODEMSLEEP: 1,36000", {"type": 1, "time_ms": 36000}),
         ("%XT3412: 35712000000", {"time_ms": 35712000000}),
         ('+CEDRXP: 4,"0011","0010","1001"', {"act_type": 4}),
+        ('+CEDRXP: 6,"0011","0010","1001"', {"act_type": 6}),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
