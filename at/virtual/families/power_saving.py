@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, shows, tested
-from at.virtual.kit import LTE_M, Reply, VirtualKit, ok
+from at.virtual.kit import LTE_M, NB_IOT, NTN_NB_IOT, Reply, VirtualKit, ok
 from at.virtual.session import AdvanceWarning
 from at.virtual.state import SavedState
 
@@ -34,7 +34,7 @@ _CYCLES_S = (
     *(5.12, 10.24, 20.48, 40.96, 61.44, 81.92, 102.4, 122.88, 143.36, 163.84, 327.68, 655.36),
     *(1310.72, 2621.44, 5242.88, 10485.76),
 )
-_WINDOW_STEP_S = {"4": 1.28, "5": 2.56}
+_WINDOW_STEP_S = {"4": 1.28, "5": 2.56, "6": 2.56}  # of LTE-M, of NB-IoT, of it by satellite
 
 
 def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -55,9 +55,9 @@ def paging_window(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XPTW: the window that is asked for, by technology."""
     windows = kit.saved.settings
     if request.form is RequestForm.READ:
-        kept = ((act, windows.get(f"%XPTW {act}")) for act in "45")
+        kept = ((act, windows.get(f"%XPTW {act}")) for act in _WINDOW_STEP_S)
         return ok(*(f'%XPTW: {act},"{window}"' for act, window in kept if window))
-    act, window = request.number(0, 4, 5), _bits(request, 1, 4)
+    act, window = _asked_technology(kit, request, 0), _bits(request, 1, 4)
     windows[f"%XPTW {act}"] = window or _WINDOW
     return ok()
 
@@ -72,7 +72,7 @@ def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     if mode in {0, 3}:
         cycles.clear()
     elif request.given(1):
-        act = str(request.number(1, 4, 5))
+        act = str(_asked_technology(kit, request, 1))
         cycles[act] = cycle or cycles.get(act) or _CYCLE
     kit.session.subscriptions.cedrxp = int(mode == 2)
     if kit.registered:
@@ -98,7 +98,11 @@ def _cycle_fields(kit: VirtualKit) -> str:
 
 
 def _technology(kit: VirtualKit) -> str:
-    return "4" if kit.access_technology == LTE_M else "5"
+    return {LTE_M: "4", NB_IOT: "5", NTN_NB_IOT: "6"}[kit.access_technology]
+
+
+def _asked_technology(kit: VirtualKit, request: CommandRequest, index: int) -> int:
+    return request.number(index, 4, 5 + kit.knows_satellites)
 
 
 def granted(kit: VirtualKit) -> tuple[str, str]:

@@ -108,6 +108,21 @@ def test_a_paging_cycle_is_granted_once_the_kit_is_registered() -> None:
     assert ask(kit, 'AT+CEDRXS=2,9,"0101"') == ["ERROR"]
 
 
+def test_firmware_for_satellites_has_a_paging_cycle_for_them() -> None:
+    kit = switched_on("AT%XSYSTEMMODE=0,0,0,0,1", model="nrf9151", firmware="mfw_nrf9151-ntn_1.0.1")
+    assert ask(kit, 'AT%LOCATION=2,"59.91","10.75","12",100,0') == ["OK"]
+    assert ask(kit, 'AT+CEDRXS=2,6,"0101"') == ["OK"]
+    assert ask(kit, 'AT%XPTW=6,"0010"') == ["OK"]
+    assert ask(kit, "AT%XPTW?") == ['%XPTW: 6,"0010"', "OK"]
+    ask(kit, "AT+CFUN=1")
+    assert ask(kit, "AT+CEDRXRDP")[0].startswith('+CEDRXRDP: 6,"0101","0101",')
+
+
+@pytest.mark.parametrize("command", ['AT+CEDRXS=2,6,"0101"', 'AT%XPTW=6,"0010"'])
+def test_other_firmware_has_no_paging_cycle_for_satellites(command: str) -> None:
+    assert ask(switched_on(), command) == ["ERROR"]
+
+
 def test_the_range_of_paging_cycles_is_that_of_the_manual() -> None:
     kit = switched_on("AT+CFUN=1")
     assert ask(kit, "AT+CEDRXS=?") == ['+CEDRXS: (0-3),(4-5),("0000"-"1111")', "OK"]
