@@ -143,9 +143,10 @@ async def fetch_pgps(
         content, asked_count=wanted.count, asked_period_min=wanted.interval_min
     )
     due = wanted.start or now
-    if not file.start <= due < file.end:
+    begin = file.predictions[0].valid_from
+    if not begin <= due < file.end:
         raise DamagedAssistance(
-            f"the predictions reach from {file.start} to {file.end}, and {due} is outside",
+            f"the predictions reach from {begin} to {file.end}, and {due} is outside",
             hint="check this machine's clock" if wanted.start is None else "",
         )
     return PgpsData(content, file)

@@ -14,6 +14,8 @@ MIN_INTERVAL_MIN, MAX_INTERVAL_MIN, INTERVAL_STEP_MIN = 120, 480, 60
 MAX_REACH_MIN = 14 * 24 * 60
 """Predictions reach so many minutes ahead at most."""
 MAX_PREDICTIONS = MAX_REACH_MIN // MIN_INTERVAL_MIN
+_FIT = timedelta(hours=2)
+"""A prediction is for the middle of its four hours: it holds so long before, and after."""
 _HEADER = struct.Struct("<BBHHHHhi")
 _SCHEMA, _ARRAY_TYPE, _ITEMS = 1, 10, 1
 _CLOCK, _EPHEMERIS = ELEMENTS[7], ELEMENTS[2]
@@ -26,7 +28,7 @@ LARGEST_BYTES = _HEADER.size + MAX_PREDICTIONS * PREDICTION_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One prediction: the moment it is for, and how many satellites it covers."""
+    """One prediction: the moment from which it holds, and how many satellites it covers."""
 
     valid_from: datetime
     satellites: int
@@ -34,7 +36,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class PredictionFile:
-    """A whole P-GPS file; `period` is the time from one prediction to the next."""
+    """A whole P-GPS file: predictions a `period` apart; `start` is the middle of the first."""
 
     start: datetime
     period: timedelta
@@ -43,7 +45,7 @@ class PredictionFile:
     @property
     def end(self) -> datetime:
         """Return the moment at which the last prediction ends."""
-        return self.start + self.period * len(self.predictions)
+        return self.start + self.period * (len(self.predictions) - 1) + _FIT
 
 
 def is_pgps(data: bytes) -> bool:
@@ -105,7 +107,7 @@ def _prediction(data: bytes, offset: int, due: datetime) -> Prediction:
     for start in range(table + 3, table + 3 + _SATELLITES * step, step):
         # A satellite without a prediction is all zero but for its number.
         covered += any(data[start + 1 : start + step])
-    return Prediction(due, covered)
+    return Prediction(due - _FIT, covered)
 
 
 def gps_day_and_second(moment: datetime) -> tuple[int, int]:

@@ -194,7 +194,7 @@ async def test_predictions_come_from_the_other_host_with_no_credential(
     now = datetime.now(UTC)
     data = await fetch_pgps(client, HERE, PredictionRequest(42, 240), nothing, now=now)
     assert len(data.content) == 16 + 42 * 2006
-    assert data.file.start <= now < data.file.end
+    assert data.file.predictions[0].valid_from <= now < data.file.end
     url, more = opened[-1]
     assert url.startswith(standin.urls["downloads"])
     assert more.get("headers") is None
@@ -209,7 +209,7 @@ async def test_the_start_that_was_asked_for_is_the_one_that_comes(client: HttpCl
     data = await fetch_pgps(client, HERE, wanted, nothing, now=now)
     assert data.file.start == start
     assert [p.valid_from - start for p in data.file.predictions] == [
-        timedelta(hours=2 * step) for step in range(4)
+        timedelta(hours=2 * step - 2) for step in range(4)
     ]
 
 
@@ -232,9 +232,14 @@ async def test_predictions_of_another_time_are_refused(
         await fetch_pgps(client, HERE, PredictionRequest(2), nothing, now=later)
     assert "clock" in told.value.hint
     standin.clock.freeze()
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(standin.clock.time(), UTC)
     file = (await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=now)).file
-    for outside in (file.end, file.start - timedelta(seconds=1)):
+    assert timedelta(0) <= file.start - now < timedelta(hours=2)
+    first, second = file.predictions[0].valid_from, timedelta(seconds=1)
+    for inside in (first, file.start - second, file.start, file.end - second):
+        data = await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=inside)
+        assert data.file == file
+    for outside in (file.end, first - second):
         with pytest.raises(DamagedAssistance, match="is outside"):
             await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=outside)
 

@@ -28,7 +28,8 @@ def test_a_prediction_file_is_listed_with_its_times() -> None:
     file = parse_pgps(predictions(42), asked_count=42, asked_period_min=240)
     assert len(predictions(42)) == 84268
     assert file.start == utc_of(15187, 0) == datetime(2021, 8, 4, 23, 59, 42, tzinfo=UTC)
-    assert file.end - file.start == timedelta(days=7)
+    assert file.predictions[0].valid_from == file.start - timedelta(hours=2)
+    assert file.end == file.start + timedelta(days=7, hours=-2)
     assert {prediction.satellites for prediction in file.predictions} == {30}
 
 

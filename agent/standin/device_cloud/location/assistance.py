@@ -36,6 +36,8 @@ _HEADER = struct.Struct("<BBHHHHhi")
 _DAYS_AHEAD = 14
 _INTERVAL = 240
 """Minutes between two predictions where the request names no interval."""
+_PREDICTED_EVERY_S = 7200
+"""A file without a start begins at the next such time: its first prediction holds 2 h before it."""
 
 
 class _Cached(dict[tuple[object, bytes], bytes]):
@@ -168,7 +170,7 @@ async def _pgps(context: Context) -> Response:
     now = orbits.gps_seconds(cloud.clock.time())
     interval = options.get("predictionIntervalMinutes", _INTERVAL)
     count = options.get("predictionCount", 42)
-    begin = now - now % (interval * 60)
+    begin = now + -now % _PREDICTED_EVERY_S
     day = options.get("startGpsDay", int(begin // orbits.DAY_S))
     default_second = 0 if "startGpsDay" in options else int(begin % orbits.DAY_S)
     second = options.get("startGpsTimeOfDaySeconds", default_second)
