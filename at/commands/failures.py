@@ -55,13 +55,8 @@ class ReadLastFailure(Command[LastFailure], frozen=True):
         return LastFailure(report, module, cause)
 
 
-def _device_cause(fields: Fields) -> NetworkCause:
-    return NetworkCause(fields.integer("cause", 0, 255))
+def _network_cause(fields: Fields) -> NetworkCause:
+    return NetworkCause(fields.integer("cause", 0, 255), fields.further_integer("cid", 0, 255))
 
 
-def _context_cause(fields: Fields) -> NetworkCause:
-    cause = _device_cause(fields).cause
-    return NetworkCause(cause, fields.further_integer("cid", 0, 255))
-
-
-register_readers(NetworkCauseNotice, {"+CNEC_EMM": _device_cause, "+CNEC_ESM": _context_cause})
+register_readers(NetworkCauseNotice, dict.fromkeys(("+CNEC_EMM", "+CNEC_ESM"), _network_cause))

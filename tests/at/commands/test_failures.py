@@ -46,6 +46,7 @@ def test_a_malformed_report_is_refused_whole(lines):
         ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
         ("+CNEC_ESM: 27,255", {"cause": 27, "cid": 255}),
         ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
+        ("+CNEC_EMM: 22,0", {"cause": 22, "cid": 0}),
     ],
 )
 def test_a_cause_becomes_its_fields(line, part):
@@ -57,7 +58,7 @@ def test_a_cause_becomes_its_fields(line, part):
     [
         "+CNEC_EMM: ",
         "+CNEC_EMM: 256",
-        "+CNEC_EMM: 15,0",
+        "+CNEC_EMM: 15,0,1",
         "+CNEC_ESM: 33,",
         "+CNEC_ESM: 33,0,1",
         "+CNEC_ESM: 33,256",
