@@ -8,7 +8,7 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.values import Fields, Record, after_name, single_line
 
-_REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]+)", re.ASCII)
+_REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]{1,9})", re.ASCII)
 
 
 class LastFailure(Record, frozen=True):
@@ -50,7 +50,7 @@ class ReadLastFailure(Command[LastFailure], frozen=True):
         if match is None:
             return LastFailure(report)
         module, cause = match.group(1), int(match.group(2))
-        if cause > 255:  # an octet, TS 24.301
+        if module in {"EMM", "ESM"} and cause > 255:  # an octet, TS 24.301
             raise ParseError(f"+CEER: {cause} is no cause")
         return LastFailure(report, module, cause)
 

@@ -15,11 +15,13 @@ from tests.support.modem.answers import assert_fields, notice_of, notice_value, 
         ('"EMM 15"', {"report": "EMM 15", "module": "EMM", "cause": 15}),
         ('"ESM 33"', {"module": "ESM", "cause": 33}),
         ('"UICC 0"', {"module": "UICC", "cause": 0}),
+        ('"SMS 301"', {"module": "SMS", "cause": 301}),
         ("No cause information available", {"module": None, "cause": None}),
         ("0,0,5,16,normal call clearing", {"report": "0,0,5,16,normal call clearing"}),
         ('"0 Unknown"', {"report": "0 Unknown", "module": None}),
         ('"EMM "', {"report": "EMM ", "module": None}),
         ('"EMM 255"', {"module": "EMM", "cause": 255}),
+        (f'"SMS {"1" * 5000}"', {"module": None, "cause": None}),
         ('"SM 15"', {"report": "SM 15", "module": None, "cause": None}),
     ],
 )
@@ -33,7 +35,11 @@ def test_the_modules_of_an_nrf91_are_known(module):
 
 
 @pytest.mark.parametrize(
-    "lines", [[], ['+CEER: "EMM 15'], ['+CEER: EMM" 15'], ["+CEE: x"], ['+CEER: "EMM 256"']]
+    "lines",
+    [
+        *([], ['+CEER: "EMM 15'], ['+CEER: EMM" 15'], ["+CEE: x"]),
+        *(['+CEER: "EMM 256"'], ['+CEER: "ESM 256"']),
+    ],
 )
 def test_a_malformed_report_is_refused_whole(lines):
     with pytest.raises(ParseError):
