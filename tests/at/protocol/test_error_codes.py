@@ -19,6 +19,7 @@ from at.protocol.error_codes import describe
         (528, "power-off warning", "voltage"),
         (516, "radio connection is active", "idle"),
         (521, "partial", ""),
+        (522, "band configuration", "AT%XBANDLOCK=0"),
         (517, "Nordic error 517", ""),
         (108, "other services not allowed", ""),
         (114, "in this PLMN", ""),
