@@ -1,7 +1,7 @@
 """Serial Modem: the image over the UART (#XDFU*).
 
-A full modem image is not offered: it takes the kit into a bootloader mode, and how the image is
-cut for it is not public. A bootloader is not offered: no command tells which one runs.
+A full modem image is not offered: it takes the kit into a bootloader mode, which wants its segments
+one by one, each at its address. A bootloader is not offered: no command tells which one runs.
 """
 
 import asyncio
