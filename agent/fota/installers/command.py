@@ -81,7 +81,7 @@ class CommandInstaller:
                 stderr=asyncio.subprocess.STDOUT,
                 env=environment,
                 start_new_session=sys.platform != "win32",
-                pass_fds=() if sys.platform == "win32" or not self.lock else (self.lock.fileno(),),
+                pass_fds=(self.lock.fileno(),) if self.lock and sys.platform != "win32" else (),
             )
         except OSError as error:
             raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
