@@ -93,8 +93,6 @@ def run(table: Table, tests: Path, *, sample: bool = False) -> tuple[str, list[s
     options = ["-o", "addopts=--import-mode=importlib --hypothesis-profile=mutated --timeout=30"]
     options += ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    # Of a generator of its own, which Python 3.14 borrows where it counted one reference more.
-    options += ["-W", "ignore:It looks like `register_random`:hypothesis.errors.HypothesisWarning"]
     code = pytest.main([str(tests), *options], plugins=[mutations])
     if mutations.broken or code not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return f"{tests.name} fails", [mutations.broken or f"pytest ended with {code}"]
