@@ -56,6 +56,8 @@ class LoopThread:
             return future.result()
         except BaseException:
             future.cancel()
+            # Else the work of a call that never began would be told of as never awaited.
+            self.loop.call_soon_threadsafe(lambda: began.is_set() or work.close())
             raise
 
     def run(self, work: Callable[[], T]) -> T:
