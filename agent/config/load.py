@@ -14,7 +14,7 @@ from agent.config.parse import leaves, profile_from, set_keys
 from agent.config.profile import Profile
 from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
-from agent.files.paths import config_file, secrets_file, state_dir
+from agent.files.paths import config_file, is_there, secrets_file, state_dir
 from agent.files.private_files import MAX_BYTES, require_trusted_config
 
 NEUTRAL = "custom"
@@ -65,7 +65,7 @@ def load(
     """
     environ = os.environ if environ is None else environ
     file = config_file(environ)
-    if environ.get("CELLAGENT_CONFIG") and not file.exists():
+    if environ.get("CELLAGENT_CONFIG") and not is_there(file):
         raise ConfigError(
             f"CELLAGENT_CONFIG names {file}, which does not exist",
             hint="`unset CELLAGENT_CONFIG` returns to the usual file; "

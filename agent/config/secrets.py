@@ -18,6 +18,7 @@ from msgspec import Struct
 from agent.config.nearest import nearest
 from agent.errors import ConfigError
 from agent.extras import require
+from agent.files.paths import is_there
 from agent.files.private_files import read_private
 from agent.redact import HIDDEN, MIN_LENGTH, hide
 
@@ -247,7 +248,7 @@ def advice_if_secret(key: str) -> str:
 
 def read_secrets_file(path: Path) -> dict[str, object]:
     """Return the tables of a secrets file by profile, {} if there is none. Raises ConfigError."""
-    if not path.exists():
+    if not is_there(path):
         return {}
     try:
         return tomllib.loads(read_private(path, "secrets"))

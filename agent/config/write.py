@@ -14,7 +14,7 @@ from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError, RefusedByRule, UsageError
-from agent.files.paths import config_file, named_path, secrets_file
+from agent.files.paths import config_file, is_there, named_path, secrets_file
 from agent.files.private_files import read_plain, write_private
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
@@ -193,7 +193,7 @@ def _edit(file: Path, keys: list[str], value: object) -> None:
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        there = read_plain(file, "the configuration").decode("utf-8-sig") if file.exists() else ""
+        there = read_plain(file, "the configuration").decode("utf-8-sig") if is_there(file) else ""
         document = tomlkit.parse(there)
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}") from error

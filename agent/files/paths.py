@@ -11,6 +11,18 @@ def named_path(text: str | Path) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own raises where none is
 
 
+def is_there(path: Path) -> bool:
+    """Return whether a path leads to something. Raises OSError where that cannot be seen.
+
+    `Path.exists` of Python 3.14 takes for missing what is in a folder that is closed to this user.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def config_file(environ: Mapping[str, str] | None = None) -> Path:
     """Return the path of the configuration file; it need not exist."""
     environ = os.environ if environ is None else environ

@@ -55,7 +55,7 @@ def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail"
 async def look_at_profile(session: Session) -> Checks:
     """Look at files, profile, secrets and disk."""
     from agent.config.secrets import SECRETS, Origin, read_secrets_file
-    from agent.files.paths import config_file, secrets_file, state_dir
+    from agent.files.paths import config_file, is_there, secrets_file, state_dir
     from agent.files.trusted_places import require_trusted_folder
 
     file = config_file()
@@ -90,7 +90,7 @@ async def look_at_profile(session: Session) -> Checks:
         yield Line("secrets", "ok", shown)
     else:
         yield Line("secrets", "warn", "none is set", login)
-    folder = next(path for path in (state_dir(), *state_dir().parents) if path.exists())
+    folder = next(path for path in (state_dir(), *state_dir().parents) if is_there(path))
     free, least = shutil.disk_usage(folder).free, configuration.profile.outbox.min_free_bytes
     says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} MiB are kept free"
     if free < least:
@@ -305,10 +305,11 @@ async def look_at_outbox(session: Session) -> Checks:
     """Look at the outbox, as `outbox list` does."""
     from agent.cli.observability.outbox import on_outbox
     from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
+    from agent.files.paths import is_there
     from agent.outbox import queries
     from agent.wiring.forwarding import outbox_folder
 
-    if not outbox_folder(session.configuration).exists():
+    if not is_there(outbox_folder(session.configuration)):
         yield Line("outbox", "ok", "empty")
         return
     listing = await on_outbox(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from agent.files.paths import is_there
 from agent.files.private_files import make_private_folder, write_private
 from agent.files.trusted_places import require_trusted_folder
 
@@ -114,7 +115,7 @@ def control_sockets(state_dir: Path) -> Iterator[ControlSocket]:
     Raises UntrustedPlace where another user may have put one there.
     """
     folder = socket_folder(state_dir)
-    if folder.is_dir():
+    if is_there(folder):
         require_trusted_folder(folder)
         for path in sorted(folder.iterdir()):
             if path.suffix in {".sock", ".port"} and not path.name.startswith("."):

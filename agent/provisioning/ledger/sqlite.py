@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.errors import ResourceUnavailable
+from agent.files.paths import is_there
 from agent.files.private_files import (
     FolderUnusable,
     make_private_folder,
@@ -67,13 +68,13 @@ class SqliteDatabase:
                 self._lock = _locked(path)
             elif path is not None:
                 require_trusted_folder(path.parent)
-                if path.exists():
+                if is_there(path):
                     require_trusted_file(path, path.stat())
         except OSError as error:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
         try:
             with _failures(path):
-                self._connection = _connected(path if path and path.exists() else None)
+                self._connection = _connected(path if path and is_there(path) else None)
         except BaseException:
             self._release_lock()
             raise

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.paths import config_file, named_path, state_dir
+from agent.files.paths import config_file, is_there, named_path, state_dir
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,12 @@ def test_a_home_that_nobody_has_is_a_name_as_any_other(private_home: Path) -> No
     assert named_path(nobody) == Path(nobody)
     assert state_dir({"CELLAGENT_STATE_DIR": nobody}) == Path(nobody)
     assert config_file({"CELLAGENT_CONFIG": nobody}) == Path(nobody)
+
+
+def test_what_cannot_be_looked_at_is_not_taken_for_missing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert is_there(tmp_path / "file")
+    assert not is_there(tmp_path / "none")
+    assert not is_there(tmp_path / "file" / "within")
+    with pytest.raises(OSError, match="File name too long"):
+        is_there(tmp_path / ("x" * 300))
