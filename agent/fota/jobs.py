@@ -197,7 +197,7 @@ def read_job(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         size_bytes=_size(document.get("fileSize")),
         version=_optional(document, "version"),
         bundle_id=_optional(document, "bundleId"),
-        sha256=_digest(document),
+        sha256=digest_of(document),
         signature=_signature(document),
         delta_from=delta_from(firmware_type, paths[0]),
     )
@@ -298,7 +298,8 @@ def _size(value: object) -> int:
     return value
 
 
-def _digest(document: Mapping[str, JSONValue]) -> str:
+def digest_of(document: Mapping[str, JSONValue]) -> str:
+    """Return the SHA-256 that a job says its file has, "" for none. Raises MalformedJob."""
     value = document.get("sha256")
     if value is None:
         value = document.get("digest")

@@ -22,6 +22,7 @@ from agent.fota.jobs import (
     JobStatus,
     MalformedJob,
     delta_from,
+    digest_of,
     read_job,
 )
 from agent.fota.journal import JobResult
@@ -109,6 +110,7 @@ def offered_release(
         "url": _text(artifact, "url"),
         "md5": _text(artifact, "md5").lower(),
         "filename": _text(artifact, "filename"),
+        "sha256": artifact.get("sha256") or None,
     }
     if not document["url"]:
         raise BadAnswer(f"the file of release {version} has no address")
@@ -139,6 +141,7 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         paths=() if is_by_kit(job_id) else (_text(document, "url"),),
         size_bytes=0,
         version=_text(document, "version"),
+        sha256=digest_of(document),
         md5=_text(document, "md5"),
         delta_from=delta_from(kind, _text(document, "filename")),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,6 +59,14 @@ def test_a_release_is_read_as_a_job() -> None:
     assert (job.kind, job.host, job.paths) == (FirmwareType.APP, "", (URL,))
     assert (job.version, job.size_bytes) == ("2.0.1+4", 0)
     assert job.md5 == "900150983cd24fb0d6963f7d28e17f72"  # of "abc", RFC 1321
+    assert job.sha256 == ""
+
+
+def test_the_sha256_of_a_release_is_that_of_its_job() -> None:
+    digest = hashlib.sha256(b"abc").hexdigest()
+    execution = offered({**RELEASE, "artifacts": [{**ARTIFACT, "sha256": digest.upper()}]})
+    assert execution is not None
+    assert read_offered(execution.job_id, execution.document).sha256 == digest
 
 
 def test_no_job_of_the_device_cloud_is_taken_for_a_release() -> None:
