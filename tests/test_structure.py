@@ -21,6 +21,7 @@ BASE = {
     "errors": set(),
     "extras": {"errors"},
     "json_value": set(),
+    "listening": set(),
     "redact": set(),
     "tasks": set(),
     "programs": set(),

@@ -8,6 +8,7 @@ from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.snapshot import Phase
 from agent.errors import RefusedByRule, UsageError
 from agent.extras import require
+from agent.listening import BoundedListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,6 +53,9 @@ def _serve(listen: str, status: ReadStatus) -> Callable[[], None]:
         server, thread = start_http_server(port, addr=host, registry=collectors)
     except OSError as error:
         raise UsageError(f"metrics.listen: {listen}: {error.strerror}") from error
+    # It listens already: its socket is exchanged, not its descriptor.
+    listening, server.socket = server.socket, BoundedListener(fileno=server.socket.fileno())
+    listening.detach()
 
     def stop() -> None:
         server.shutdown()

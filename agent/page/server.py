@@ -36,6 +36,7 @@ from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.control.socket import control_socket_of
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.files.paths import named_path
+from agent.listening import BoundedListener
 from agent.page.access import Guard, Links, signing_key
 from agent.page.feed import AgentFeed
 from agent.page.markup import tag
@@ -53,7 +54,7 @@ CLOCK_S = 5.0
 """The longest: a page that is live shows that it is."""
 ORDER_S = 10.0
 """The shortest time between two changes of the order of what is shown."""
-_MOST_CONNECTIONS = 128
+_ACCEPTED_AT_ONCE = 16
 _STOP_S = 1
 Word = Annotated[str, msgspec.Meta(max_length=256)]
 _TYPES = {".css": "text/css", ".csv": "text/csv", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -327,7 +328,7 @@ def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
+        backlog=_ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=_STOP_S,
         ssl_certfile=certificate,
     )
@@ -337,7 +338,7 @@ def _listen(host: str, port: int, chosen_by: str) -> socket.socket:
     """Return a listening socket. Raises UsageError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # IPPROTO_TCP is explicit: without it asyncio does not take an accepted connection for TCP.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = BoundedListener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":  # elsewhere it would let two programs have one port
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -67,3 +68,19 @@ def test_an_address_that_another_program_has_is_named_and_the_old_one_stays():
         metrics.serve("")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
+
+
+def test_connections_that_say_nothing_leave_the_program_its_descriptors(monkeypatch):
+    pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
+    from agent.daemon.metrics import MetricsServer
+
+    monkeypatch.setattr("agent.listening.MOST_CONNECTIONS", 4)
+    with own_port() as port, ExitStack() as stack:
+        metrics = MetricsServer(StatusRegistry().statuses)
+        metrics.serve(f"127.0.0.1:{port}")
+        stack.callback(metrics.serve, "")
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            for _ in range(6)
+        ]
+        assert [each.recv(1) for each in silent[:2]] == [b"", b""]

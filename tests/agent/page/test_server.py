@@ -389,6 +389,25 @@ async def test_a_certificate_that_is_none_is_named(tmp_path: Path, content: byte
             pass
 
 
+@pytest.mark.parametrize("certificate", [b"", self_signed("127.0.0.1")], ids=["plain", "TLS"])
+async def test_connections_that_say_nothing_leave_the_program_its_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificate: bytes
+) -> None:
+    monkeypatch.setattr("agent.listening.MOST_CONNECTIONS", 4)
+    (path := tmp_path / "page.pem").write_bytes(certificate)
+    settings = PageSettings(listen="127.0.0.1:0", certificate_file=str(path) if certificate else "")
+    async with page_of(tmp_path, settings) as page, contextlib.AsyncExitStack() as stack:
+        port = int(page.url.rpartition(":")[2])
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(6)]
+        for _, writer in silent:
+            stack.callback(writer.close)
+        async with asyncio.timeout(30):
+            assert [await reader.read() for reader, _ in silent[:2]] == [b"", b""]
+        assert not any(reader.at_eof() for reader, _ in silent[2:])
+        async with httpx.AsyncClient(verify=False) as browser:
+            assert (await browser.get(f"{page.url}/kits")).status_code == 401
+
+
 # --- what one browser is sent
 
 
