@@ -13,7 +13,10 @@ HIDDEN = "[secret]"
 MIN_LENGTH = 4
 
 # A text without any of these has no such shape, which is sooner seen.
-_SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", "://", " PRIVATE KEY-----")
+_SIGNS = (
+    *("eyJ", "earer ", "asic ", "oat_", "pin-value=", "://", " PRIVATE KEY-----"),
+    *("ignature=", "-Token=", "sig="),
+)
 _SHAPES = (
     # A JWT, whole or cut; a word is looked at once, from its beginning.
     r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*eyJ[A-Za-z0-9_-]{8})(?>[A-Za-z0-9_-]+)\.[A-Za-z0-9_-]*"
@@ -21,7 +24,8 @@ _SHAPES = (
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|\boat_[A-Za-z0-9_-]+"
-    r"|(?<=pin-value=)[^&\s'\"]+"  # of a PKCS #11 URI
+    # A PKCS #11 URI; an address that opens a file by itself, as to which a store leads on.
+    r"|(?:(?<=pin-value=)|(?<=ignature=)|(?<=-Token=)|(?<=[?&]sig=))[^&\s'\"]+"
     r"|(?<=://)[^/\s@]*:[^/\s@]*(?=@)"  # user and password in a URL, as of a proxy
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )

@@ -35,6 +35,9 @@ def nothing_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
         "-----BEGIN PRIVATE KEY-----\nabcdef0123\n-----END PRIVATE KEY-----",
         "-----BEGIN EC PRIVATE KEY-----\nabcdef0123 (cut)",
         "the proxy http://me:abcdef@proxy.example:3128",
+        "(b'location', b'https://x.example/f?X-Amz-Security-Token=abcdef%2F&X-Amz-Date=1')",
+        "(b'location', b'https://x.example/f?X-Amz-Date=1&X-Amz-Signature=abcdef')",
+        "https://x.example/f?sv=2024&sig=abcdef%2B1%3D&se=1",
     ],
 )
 def test_what_is_or_looks_like_a_secret_is_hidden(text: str) -> None:
