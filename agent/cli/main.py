@@ -29,13 +29,14 @@ def _run() -> None:
     gc.set_threshold(_OBJECTS_OF_A_START)
     if not os.environ.get("HOME", "~"):
         del os.environ["HOME"]  # of a service or a container: else ~ is the root of all files
-    from agent.cli.framework.command import run_command_line
+    from agent.cli.framework.command import run_command_line, show_defect
     from agent.cli.framework.safe_text import guard_output
     from agent.cli.tree import root
 
     if "_CELLAGENT_COMPLETE" in os.environ:
         import agent.cli.completion  # noqa: F401 - teaches click the shells
     guard_output()
+    sys.excepthook = show_defect
     code = run_command_line(root)
     gc.freeze()  # nor does the end of the process search what it leaves
     sys.exit(code)

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
+from types import TracebackType
 from typing import Any, ClassVar, TextIO, TypeVar
 
 import click
@@ -276,6 +277,13 @@ def note(text: str) -> None:
         sys.stderr.flush()
     except OSError:
         discard_output(sys.stderr)
+
+
+def show_defect(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    """Write the traceback of a defect of ours, without the secrets that its message may hold."""
+    import traceback
+
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, at))))
 
 
 def run(work: Coroutine[None, None, int | None]) -> None:

@@ -186,6 +186,27 @@ main()
     assert (run.returncode, run.stderr.strip()) == (130, "cellagent: stopped by Ctrl-C")
 
 
+def test_the_traceback_of_a_defect_shows_no_secret(private_home: Path) -> None:
+    code = """
+import sys
+from agent.cli.framework import event_loop
+
+def defect():
+    raise RuntimeError("sent: Bearer 0123456789abcdef")
+
+event_loop.CommandLoop = defect
+sys.argv = ["cellagent", "modem", "check", "--port", "virtual:"]
+from agent.cli.main import main
+main()
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("Traceback (most recent call last):\n")
+    assert run.stderr.endswith("\nRuntimeError: sent: Bearer [secret]\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no HOME")
 def test_an_empty_home_is_as_one_that_is_not_set() -> None:
     import pwd
