@@ -20,6 +20,7 @@ from agent.page.markup import Child, Html, table, tag
 from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
 from agent.page.words import age, iso, metres, moment, number, state_word
+from agent.redact import redact
 from at.protocol.counts import counted
 
 KEYS = (("p", "pause the console"), ("/", "filter"), ("← →", "moment"), ("Esc", "back"))
@@ -290,4 +291,6 @@ def console_text(feed: MomentFeed) -> Iterator[str]:
     redactor = Redactor(identity=True)
     for line in feed.recent.of(CONSOLE):
         cleaned = redactor.clean(line.text.encode(errors="backslashreplace"))
-        yield f"{iso(line.at)} {cleaned.decode('utf-8', 'backslashreplace')}\n"
+        # What this process knows as secret has no name in every line that holds it; looked for
+        # behind what knows a key by the line that it began with.
+        yield f"{iso(line.at)} {redact(cleaned.decode('utf-8', 'backslashreplace'))}\n"

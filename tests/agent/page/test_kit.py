@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent.config import Secret
 from agent.console.log_line import LogLine, parse_line
 from agent.daemon.control.socket import ControlSocket, control_socket_of
 from agent.daemon.recent import AT, CONSOLE, DECISIONS, HTTP, NETWORK, RecentMoments
@@ -189,9 +190,17 @@ def test_the_recording_of_a_stretch_is_a_transcript_without_secrets_and_identiti
 
 
 def test_the_download_has_no_secret() -> None:
-    printed = 'AT+CPIN="1234"', '+CGSN: "352656100367872"', "hello"
+    key = Secret("8444cd3d6e4b8831e351ed76c2b0b1a3").reveal()
+    pem = (
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----",
+        "c2VjcmV0c2VjcmV0",
+        "-----END ENCRYPTED PRIVATE KEY-----",
+    )
+    printed = 'AT+CPIN="1234"', '+CGSN: "352656100367872"', f"sent with {key}", *pem, "hello"
     text = "".join(console_text(console(*printed)))
+    assert pem[1] not in text, "which is known by the line before it"
     assert "1234" not in text
+    assert key not in text, "that of the profile has no name in that line"
     assert "352656100367872" not in text, "nor whose kit it is"
     assert text.endswith("2026-11-22T06:10:02Z hello\n")
 
