@@ -302,10 +302,10 @@ def _file_name(path: str) -> str:
 
 
 async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    kind = _TYPES.get(Path(name).suffix)
-    file = files("agent.page") / "static" / name
-    if kind is None or "/" in name or not file.is_file():
+    # What is there is compared with the name: one that is asked for makes no path.
+    there = {file.name: file for file in (files("agent.page") / "static").iterdir()}
+    file = there.get(request.path_params["name"])
+    if file is None or (kind := _TYPES.get(Path(file.name).suffix)) is None:
         return Response("not here\n", 404)
     return Response(file.read_bytes(), media_type=f"{kind}; charset=utf-8")
 

@@ -209,6 +209,7 @@ async def test_what_is_not_there_and_what_is_not_a_file_of_the_page(
             "/events/x",
             "/static/none.css",
             "/static/..%2Fserver.py",
+            "/static/" + "a" * 300 + ".css",
             "/static/page.py",
         ):
             assert (await browser.get(path)).status_code == 404, path
