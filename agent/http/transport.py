@@ -285,24 +285,25 @@ def _has_more(tls: ssl.SSLObject) -> bool:
 
 
 def tls_context(ca_file: str = "") -> ssl.SSLContext:
-    """Return the TLS settings of this process, made once per CA file: reading CAs costs 30 ms.
+    """Return the TLS settings of this process, made once per content: reading CAs costs 30 ms.
 
     Without a CA file the system's own store is trusted, and certifi's where there is none.
     SSL_CERT_FILE, SSL_CERT_DIR and SSLKEYLOGFILE are not read. Raises ConfigError.
     """
-    return _made_context(ca_file)
+    # A file whose content has changed is another: what is not in it any more is not trusted.
+    return _made_context(ca_file, read_plain(Path(ca_file), "hosts.ca_file") if ca_file else b"")
 
 
 @lru_cache(maxsize=4)
-def _made_context(ca_file: str) -> ssl.SSLContext:
+def _made_context(ca_file: str, content: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Debian's Python leaves this to the system's settings, which may allow what is broken.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     if ca_file:
-        read_plain(Path(ca_file), "hosts.ca_file")
         try:
-            context.load_verify_locations(cafile=ca_file)
-        except ssl.SSLError as error:
+            # Outside of its certificates a file may say in any language what they are.
+            context.load_verify_locations(cadata=content.decode("ascii", "ignore"))
+        except (ssl.SSLError, ValueError) as error:  # ValueError: it is empty
             files = f"-in {shlex.quote(ca_file)} -out {shlex.quote(f'{ca_file}.pem')}"
             raise errors.ConfigError(
                 f"hosts.ca_file: {ca_file} is no whole file of certificates in PEM",

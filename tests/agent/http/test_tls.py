@@ -201,6 +201,17 @@ async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTr
 
 
 @pytest.mark.contract("D1.1")
+def test_a_ca_file_whose_content_has_changed_is_read_again(tmp_path: Path) -> None:
+    file, _ = own_ca(tmp_path)
+    before = tls_context(str(file)).get_ca_certs(binary_form=True)
+    (tmp_path / "new").mkdir()
+    new, _ = own_ca(tmp_path / "new")
+    file.write_bytes("# die neue für alle\n".encode() + new.read_bytes())
+    after = tls_context(str(file)).get_ca_certs(binary_form=True)
+    assert (len(after), after != before) == (1, True)
+
+
+@pytest.mark.contract("D1.1")
 def test_a_ca_file_that_cannot_be_used_is_told_with_the_way_out(tmp_path: Path) -> None:
     ca_file, _ = own_ca(tmp_path)
     der = tmp_path / "company ca.cer"
