@@ -36,8 +36,7 @@ def show(session: Session, key: str | None, everything: bool) -> None:
 
     configuration = session.loaded
     values = [
-        # A proxy's URL may have a password in it.
-        (name, redact(value) if isinstance(value, str) else value, configuration.origins[name])
+        (name, _without_secrets(value), configuration.origins[name])
         for name, value in leaves(configuration.profile)
         if key is None or name == key or name.startswith(f"{key}.")
     ]
@@ -189,7 +188,9 @@ def set_(session: Session, key: str, value: str | None) -> None:
     elif value is None:
         raise UsageError(f"{key} needs a value")
     else:
-        written = set_value(key, value, profile=profile_name(session.profile_name))
+        written = _without_secrets(
+            set_value(key, value, profile=profile_name(session.profile_name))
+        )
     emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
 
 
@@ -218,6 +219,13 @@ def _from_standard_input(name: str) -> str:
     if not value:
         raise UsageError(f"nothing came on standard input for {name}")
     return value
+
+
+def _without_secrets(value: object) -> object:
+    """Return a value to be shown: a proxy's URL, or a word of a program, may have a password."""
+    if isinstance(value, tuple | list):
+        return [_without_secrets(each) for each in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _text(value: object) -> str:

@@ -62,8 +62,11 @@ async def test_a_profile_that_is_chosen_before_it_is_there_is_told_how_it_is_mad
 
 
 async def test_the_password_in_a_proxy_s_url_is_not_shown(private_home: Path) -> None:
-    await cellagent("config", "set", "hosts.proxy", "http://me:canary-word@127.0.0.1:3128")
-    for words in (("hosts.proxy",), ("hosts.proxy", "--json"), ()):
+    url = "http://me:canary-word@127.0.0.1:3128"
+    for key, value in (("hosts.proxy", url), ("fota.command", f"flash,{url},{{image}}")):
+        for more in ((), ("--json",)):
+            assert "canary" not in (await cellagent("config", "set", key, value, *more)).out
+    for words in (("hosts.proxy",), ("fota.command",), ("hosts.proxy", "--json"), ()):
         shown = await cellagent("config", "show", *words)
         assert ("canary" in shown.out, "@127.0.0.1:3128" in shown.out) == (False, True)
 
