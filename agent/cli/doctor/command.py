@@ -112,6 +112,7 @@ _IDENTITY = re.compile(
     r"|(?<=//)[^/\s]+(?=@)"  # a user, and a password, in a URL
     r"|[\w.+-]+@[\w-]+\.[\w.-]+"
     r"|(?<=serial:)\w+"
+    r"|(?<=/by-id/)[^\s,'\"`]+"  # with the same number, which a Thingy:91 X has in hex
 )
 
 
@@ -176,6 +177,7 @@ def _named(session: Session) -> Iterator[str]:
         account, bench = profile.account, profile.provisioning
         yield from (account.organization, account.project, account.team_id, account.email)
         yield from (bench.station, bench.lot, bench.product, *bench.slots.values(), *bench.slots)
+        yield from bench.tags
         yield from profile.kits
         for kit in (profile.kit, *profile.kits.values()):
             yield from (kit.device_id, kit.slot)

@@ -272,8 +272,17 @@ async def test_the_report_holds_no_secret_and_names_nobody(
         "hosts": {"device_cloud": standin.urls["device_cloud"], "api": standin.urls["api"]},
         "account": account,
         "kit": {"device_id": "canary-device", "slot": "canary-slot"},
-        "kits": {"canarykit": {"port": "/dev/serial/by-id/usb-SEGGER_001050900001-if00"}},
-        "provisioning": {"on_board": ["mes", "--token=canary-token"], "station": "canary-line"},
+        "kits": {
+            "canarykit": {
+                "port": "/dev/serial/by-id/usb-SEGGER_001050900001-if00",
+                "console_port": "/dev/serial/by-id/usb-Nordic_Thingy:91_X_F6CA1A9EDB7-if00",
+            }
+        },
+        "provisioning": {
+            "on_board": ["mes", "--token=canary-token"],
+            "station": "canary-line",
+            "tags": ["canary-customer"],
+        },
         "fota": {"command": ["flash", "canary-argument"]},
     }
     values["hosts"]["proxy"] = "http://canary:canary-word@127.0.0.1:9"
@@ -291,6 +300,7 @@ async def test_the_report_holds_no_secret_and_names_nobody(
     assert report.stat().st_mode & 0o777 == 0o600
     assert "canary" not in text
     assert "001050900001" not in text
+    assert "F6CA1A9EDB7" not in text
     assert '"state": "ok"' in text  # which is the name of the organization, too
     assert "hosts.device_cloud" in text
     assert str(Path.home()) not in text
