@@ -56,6 +56,8 @@ ORDER_S = 10.0
 """The shortest time between two changes of the order of what is shown."""
 _ACCEPTED_AT_ONCE = 16
 _STOP_S = 1
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2; of its own uvicorn had, up to a version, the broken ones alone."""
 Word = Annotated[str, msgspec.Meta(max_length=256)]
 _TYPES = {".css": "text/css", ".csv": "text/csv", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -174,9 +176,7 @@ async def serving(
         views = Views(subject, feed, control_socket)
         page = _Page(views)
         app = Guard(page.app(), links, hosts, scheme, page.refused)
-        config = _config(app, settings)
-        config.load()
-        server = _Server(config)
+        server = _Server(_config(app, settings))
         works = [
             asyncio.ensure_future(views.run()),
             asyncio.ensure_future(server.serve(sockets=[listening])),
@@ -320,7 +320,7 @@ class _Server(uvicorn.Server):
 
 def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
     certificate = named_path(settings.certificate_file) if settings.certificate_file else None
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         log_config=None,
         log_level="warning",  # its own words of start and end say nothing that ours do not
@@ -331,7 +331,12 @@ def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
         backlog=_ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=_STOP_S,
         ssl_certfile=certificate,
+        ssl_ciphers=_CIPHERS,
     )
+    config.load()
+    if config.ssl is not None:  # the system's settings may allow what is broken
+        config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
+    return config
 
 
 def _listen(host: str, port: int, chosen_by: str) -> socket.socket:

@@ -7,11 +7,12 @@ import contextlib
 import json
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
@@ -23,8 +24,9 @@ from agent.daemon.recent import AT
 from agent.daemon.snapshot import AgentStatus, State
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page import kits
+from agent.page.access import Guard
 from agent.page.feed import AgentFeed
-from agent.page.server import ORDER_S, Seen, ServedPage
+from agent.page.server import ORDER_S, Seen, ServedPage, _config
 from agent.page.view import View
 from agent.page.views import Subject, Views
 from tests.support.keys.key_files import self_signed
@@ -375,6 +377,16 @@ async def test_with_a_certificate_it_is_encrypted_and_called_by_its_names(tmp_pa
             url = f"https://127.0.0.1:{port}/kits"
             assert (await browser.get(url, headers=known)).status_code == 401
             assert (await browser.get(url, headers={"host": "other"})).status_code == 421
+
+
+def test_no_system_has_it_speak_an_old_tls(tmp_path: Path) -> None:
+    path = tmp_path / "page.pem"
+    path.write_bytes(self_signed("kits.example"))
+    settings = PageSettings(listen="127.0.0.1:0", certificate_file=str(path))
+    context = _config(cast("Guard", None), settings).ssl
+    assert context is not None
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert {cipher["protocol"] for cipher in context.get_ciphers()} == {"TLSv1.2", "TLSv1.3"}
 
 
 @pytest.mark.parametrize(
