@@ -19,6 +19,7 @@ from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 
 from agent.errors import CredentialError, UsageError
 from agent.files.paths import named_path
+from agent.files.private_files import require_trusted_config
 from agent.provisioning.ca import token_keys
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
             f"there is no PKCS #11 module {path}",
             hint="install the token's software, or correct module-path (an absolute path)",
         )
+    require_trusted_config(path, "module-path", path.stat())  # what is in it runs, and has the PIN
     tokens = []
     try:
         for slot in pkcs11.lib(str(path)).get_slots(token_present=True):

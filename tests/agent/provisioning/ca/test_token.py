@@ -16,7 +16,7 @@ from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 
 from agent.config.pkcs11_uri import Pkcs11Uri
 from agent.config.secrets import Secret
-from agent.errors import AgentError, CredentialError, UsageError
+from agent.errors import AgentError, ConfigError, CredentialError, UsageError
 from agent.provisioning.ca import token as on_token
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
@@ -178,6 +178,14 @@ def test_a_module_that_is_none_is_named(tmp_path: Path, module: str, says: str) 
     with pytest.raises(UsageError, match=says) as refused:
         DeviceCa.on_token(file, Pkcs11Uri(module), right_pin)
     assert refused.value.hint
+
+
+def test_a_module_that_others_may_change_is_not_loaded(tmp_path: Path) -> None:
+    file, _ = make_ca(tmp_path)
+    (module := tmp_path / "libtoken.so").write_bytes(b"")
+    module.chmod(0o666)
+    with pytest.raises(ConfigError, match=r"module-path: other users .* may change .*libtoken\.so"):
+        DeviceCa.on_token(file, Pkcs11Uri(str(module)), right_pin)
 
 
 def test_a_module_that_lacks_its_own_configuration_is_named(
