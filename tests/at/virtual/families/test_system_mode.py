@@ -48,6 +48,8 @@ def test_the_data_profile_survives_a_restart() -> None:
 def test_firmware_for_satellites_registers_by_one_and_says_so_in_its_own_forms() -> None:
     kit = switched_on(model="nrf9151", firmware="mfw_nrf9151-ntn_1.0.1")
     assert ask(kit, "AT%XSYSTEMMODE?")[0] == "%XSYSTEMMODE: 1,0,1,0,0"
+    assert ask(kit, "AT%XSYSTEMMODE=?")[0] == "%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4),(0,1)"
+    assert ask(kit, "AT%XCBAND=?")[0].endswith(",66,23,255,256)")
     assert ask(kit, "AT%XSYSTEMMODE=0,0,1,0,1") == ["ERROR"]  # not with GNSS
     assert ask(kit, "AT%XSYSTEMMODE=0,0,0,0,1") == ["OK"]
     assert ask(kit, 'AT%LOCATION=2,"59.91","10.75","12",100,0') == ["OK"]
@@ -82,4 +84,7 @@ def test_firmware_for_satellites_refuses_what_is_no_place_and_no_mode(command: s
     "command", ["AT%XSYSTEMMODE=0,0,0,0,1", 'AT%LOCATION=2,"59.91","10.75","12",100,0']
 )
 def test_other_firmware_knows_no_satellites(command: str) -> None:
-    assert ask(switched_on(), command) == ["ERROR"]
+    kit = switched_on()
+    assert ask(kit, command) == ["ERROR"]
+    assert ask(kit, "AT%XSYSTEMMODE=?")[0] == "%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)"
+    assert ask(kit, "AT%XCBAND=?")[0].endswith(",66)")
