@@ -12,6 +12,7 @@ from agent.config.profile import KitSettings
 from agent.console import port
 from agent.console.port import ByteQueue, Heard, find_console, own_port
 from agent.errors import UsageError
+from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
 from tests.support.harness import virtual_time
 from tests.support.modem.memory_transport import MemoryTransport
@@ -83,12 +84,16 @@ def test_what_a_kit_prints_while_its_console_is_looked_for_is_given_to_who_reads
 
     first, second = b"*** Booting nRF Connect SDK ***\r\n", b"MC:AAAA:\r\nMC:"
     monkeypatch.setattr(port, "ports_of", lambda _kit: [f"/dev/ttyACM{n}" for n in range(3)])
-    monkeypatch.setattr(port, "console_transport", lambda name, _baud: Kit(name))
+    kits = {f"/dev/ttyACM{n}": Kit(f"/dev/ttyACM{n}") for n in range(3)}
+    monkeypatch.setattr(port, "console_transport", lambda name, _baud: kits[name])
 
     async def search() -> Heard:
         return await own_port(KitSettings(port="/dev/ttyACM0"))
 
     assert virtual_time.run(search()) == Heard("/dev/ttyACM2", first + second, is_text=True)
+    for kit in kits.values():  # none is held, so that its reader can open it
+        with pytest.raises(LinkLost):
+            kit.write(b"")
 
 
 @given(st.lists(st.binary(min_size=1)), st.lists(st.binary(min_size=1)))
