@@ -22,6 +22,7 @@ def test_a_fresh_kit_needs_a_key_and_the_plan_writes_nothing(tmp_path: Path) -> 
     board = json.loads(plan.stdout)
     assert [step["step"] for step in board["steps"]] == ["gate", "identity", "key", "verify"]
     assert (board["writes"], board["refusal"], board["exit"]) == (1, None, 0)
+    assert "what the boards attest is not checked: `cellagent config set" in plan.stderr
     again = json.loads(completed("provision", "plan", port, *NO_SERVICE, "--json").stdout)
     assert again["writes"] == 1
 
