@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.auth.credential import Keyring
 from agent.call import Host
-from agent.errors import AgentError, CredentialMissing
+from agent.errors import ConfigError, CredentialMissing
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
@@ -64,7 +64,7 @@ async def test_a_host_that_is_not_configured_is_told_where_a_token_is_to_be_prov
     async with HttpClient(HttpTransport(), {}, Keyring([])) as client:
         registrar = Registrar(client, RegistrationMethod.NONE)
         registrar.require(set_clock=False, prove=False)
-        with pytest.raises(AgentError):
+        with pytest.raises(ConfigError, match="device_cloud"):
             registrar.require(set_clock=False, prove=True)
 
 
