@@ -56,6 +56,15 @@ def test_check_fails_where_the_kit_cannot_do_its_work_and_says_why(
     assert (run.returncode, causes[0]["cause"]) == (exit_code, cause)
 
 
+def test_a_person_is_shown_the_cause_and_what_to_try(tmp_path: Path) -> None:
+    with served(tmp_path, "--fault", "no-address") as kit:
+        port = ("--port", str(kit.port))
+        assert cellagent("modem", "at", "AT+CFUN=1", *port).returncode == 0
+        said = cellagent("modem", "check", *port).stdout
+    assert " no-ip: " in said
+    assert "try: " in said.partition(" no-ip: ")[2]
+
+
 def test_a_kit_that_was_just_switched_on_gets_time_for_its_search(tmp_path: Path) -> None:
     port = str(tmp_path / "kit")
     on = f"{sys.executable} -m agent modem at --port {port} AT+CFUN=1 >&2"
