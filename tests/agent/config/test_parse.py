@@ -23,6 +23,11 @@ MISTAKES = [
         "provisioning.label_pattern: 'L[0-9' is no regular expression",
         "`cellagent config set provisioning.label_pattern",
     ),
+    (
+        "[profiles.x.provisioning]\nlabel_pattern = 'L{99999999999}'",
+        "provisioning.label_pattern: 'L{99999999999}' is no regular expression",
+        "",
+    ),
     ("[profiles.x.location]\nwifi = 'wpa_supplicant'", "location.wifi", "networkmanager"),
     ("[profiles.x.kit]\nbaud = '9600'", "kit.baud", ""),
     ("[profiles.x.kit]\nbaud = -1", "kit.baud", ""),
