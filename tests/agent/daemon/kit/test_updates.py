@@ -14,7 +14,13 @@ import pytest
 from agent.config.profile import KitSettings
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitAway, KitLink
-from agent.daemon.kit.updates import JOB_END_KINDS, ExclusiveInstaller, KitUpdates, _WakeableClock
+from agent.daemon.kit.updates import (
+    JOB_END_KINDS,
+    ExclusiveInstaller,
+    KitUpdates,
+    _PollingObserver,
+    _WakeableClock,
+)
 from agent.daemon.snapshot import FotaStatus, LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.fota.jobs import JobStatus
@@ -118,6 +124,7 @@ async def test_what_failed_or_was_broken_off_is_tried_at_once_when_the_kit_is_ba
     updates.try_again()
     assert not concern.wake.is_set(), "what went well has its turn at the interval"
     for trouble in (
+        lambda: _PollingObserver(concern).failed(LinkLost("away")),
         lambda: concern.set_waiting("a hold"),
         lambda: concern.record_failure(OSError()),
     ):
