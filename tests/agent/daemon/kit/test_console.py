@@ -381,6 +381,24 @@ async def test_what_was_printed_while_the_port_was_looked_for_is_stored_though_i
         assert totals(outbox).waiting == len(printed_chunks)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
+async def test_a_window_goes_on_counting_when_the_port_is_given_back(tmp_path: Path):
+    registry = StatusRegistry()
+    concern = registry.add_concern(ConsoleStatus, "kit")
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as box, PtyFarEnd() as kit:
+        console = console_of(concern, box)
+        settings = KitSettings(port="tcp://127.0.0.1:1", console_port=kit.path)
+        running = asyncio.create_task(console.run(settings))
+        with console.watchers.subscribed() as watcher:
+            for number, line in enumerate(export_lines(MESSAGE)[:2], 1):
+                kit.say(line.encode() + b"\r\n")
+                while concern.status.chunks < number:
+                    await registry.changed()
+                async with console.held_port.released("west"):
+                    assert watcher.counts().chunks == number
+        await cancel_and_wait(running)
+
+
 async def test_a_restart_is_shown_once_the_event_of_it_is_on_disk(tmp_path: Path):
     stored = asyncio.Event()
     order: list[str] = []
