@@ -274,6 +274,27 @@ def test_the_counts_of_the_status_begin_anew_with_another_kit(
     assert console.lost == 2, "it is the agent's, who had no room for it"
 
 
+def test_what_another_kit_prints_before_its_modem_has_answered_is_counted_as_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def start() -> None:
+        modem.transport.deliver(b"*** Booting nRF Connect SDK ***\r\n")
+        asyncio.get_running_loop().call_soon(setattr, console, "chunks", 4)
+
+    async def put_in_another() -> None:
+        asyncio.get_running_loop().call_later(31.0, start)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(kit.link.run(), 50.0)
+
+    modem = LineModem(imei_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry())
+    monkeypatch.setattr(kit.console, "handle", AsyncMock())  # nothing is stored
+    console = kit.console.concern.status
+    console.chunks = 3
+    virtual_time.run(put_in_another())
+    assert console.chunks == 1
+
+
 def test_no_call_for_another_kit_goes_with_the_token_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
