@@ -242,3 +242,19 @@ async def test_a_line_that_is_written_just_before_the_close_reaches_the_far_end(
         await transport.close()
         assert select.select([far.master], [], [], 10)[0], "nothing came"
         assert os.read(far.master, 100) == b"kernel reboot cold\r"
+
+
+@BOTH
+async def test_what_waits_for_room_when_the_port_is_closed_reaches_a_far_end_that_reads(
+    kind: type[SerialTransport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{kind.__module__}._CLOSE_S", 60.0)  # a shared machine stalls
+    sent = b"x" * 30_000 + b"the end"
+    with PtyFarEnd() as far:
+        transport = kind(far.path)
+        await transport.open(ByteReceiver())
+        transport.write(sent)
+        await transport.close()
+        async with asyncio.timeout(10):
+            await far.until(b"the end")
+        assert far.received == sent
