@@ -391,6 +391,12 @@ def test_no_bytes_upset_the_reader(log: bytes) -> None:
     assert all(line.text and isinstance(line.side, Side) for line in read.lines)
 
 
+def test_a_literal_with_a_byte_that_python_does_not_read_costs_its_line_alone() -> None:
+    log = b"TX 'AT+CGMR'\nRX '\x80mfw_nrf9160_1.3.5'\nRX 'OK'\n"
+    sides = [line.side for line in read_log(log).lines]
+    assert sides == [Side.SENT, Side.LOG, Side.RECEIVED]
+
+
 def test_a_long_log_is_read_as_it_comes_and_not_kept() -> None:
     data = b"[00:00:01.000,000] <inf> app: beat\n" * 60_000 + b"+CEREG: 3\n"
     file = io.BytesIO(data)
