@@ -68,12 +68,8 @@ class DeviceJobs:
         )
 
     async def _is_to_be_refused(self) -> bool:
-        """Return whether a job can only be refused, by a user; FirmwareRefused if not even."""
-        verdict = await self.verdict()
-        if verdict.older and Scheme.API_KEY in self._client.keyring:
-            return True
-        verdict.require()
-        return False
+        """Return whether a job can only be refused, by a user."""
+        return (await self.verdict()).older and Scheme.API_KEY in self._client.keyring
 
     async def _require_firmware(self) -> None:
         (await self.verdict()).require()
