@@ -31,7 +31,9 @@ def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
     assert ask(switched_on("AT+CFUN=1"), command) == ["ERROR"]
 
 
-@pytest.mark.parametrize("command", ["AT+CRSM=176,12258,0,0,10", 'AT+CPINR="SIM PIN"'])
+@pytest.mark.parametrize(
+    "command", ["AT+CRSM=176,12258,0,0,10", 'AT+CPINR="SIM PIN"', "AT+CIMI", "AT%XICCID"]
+)
 def test_a_sim_that_is_not_there_is_not_read(command: str) -> None:
     kit = switched_on("AT+CMEE=1", "AT+CFUN=1", faults=("no-sim",))
     assert ask(kit, command) == ["+CME ERROR: 10"]
