@@ -9,7 +9,7 @@ import pytest
 from at.driver.modem import Modem
 from at.found_state import FoundState, put_back, read_found_state
 from at.protocol.command import Command
-from at.protocol.errors import NoAnswer
+from at.protocol.errors import LinkLost, NoAnswer
 from at.virtual.transport import VirtualTransport
 from tests.support.harness.manual_clock import ManualClock
 from tests.support.modem.damaged_line import DamagedLine
@@ -93,6 +93,15 @@ async def test_a_modem_that_is_mute_while_it_starts_is_asked_again(
         monkeypatch.setattr(modem, "send", late)
         said = await put_back(modem, FoundState(1), 30.0, ManualClock())
     assert said == "on again after 2 s"
+
+
+async def test_a_kit_that_is_unplugged_is_not_waited_for() -> None:
+    clock = ManualClock()
+    async with kit() as modem:
+        await modem.close()
+        with pytest.raises(LinkLost):
+            await put_back(modem, FoundState(1), 30.0, clock)
+    assert clock.waits == []
 
 
 async def test_the_clock_goes_on_where_the_network_gives_no_time() -> None:
