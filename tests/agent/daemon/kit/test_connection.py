@@ -267,11 +267,14 @@ def test_the_counts_of_the_status_begin_anew_with_another_kit(
     of_the_kit = {"chunks", "dumps", "faults", "reboots", "damaged"}
     for name in of_the_kit:
         setattr(console, name, 3)
+    kit._connection._restarts.count = 2
     links.restarts = events.modem_reset_count = events.fota_succeeded_count = console.lost = 2
     serve(kit, 100.0)
     assert {getattr(console, name) for name in of_the_kit} == {0}
     assert (links.restarts, events.modem_reset_count, events.fota_succeeded_count) == (0, 0, 0)
     assert console.lost == 2, "it is the agent's, who had no room for it"
+    kit._connection.restarted("*** Booting nRF Connect SDK ***")
+    assert links.restarts == 1
 
 
 def test_what_another_kit_prints_before_its_modem_has_answered_is_counted_as_its_own(
