@@ -75,6 +75,13 @@ def test_a_signature_in_the_image_by_the_operators_key_verifies(tmp_path: Path, 
     assert "signature in the image" in proof.sentence()
 
 
+def test_a_signature_that_older_imgtool_padded_verifies(tmp_path: Path) -> None:
+    key = signing_key("ecdsa")
+    key.pad_sig, key.sig_len = True, lambda: 74  # two bytes longer than any: always padded
+    path = signed_image(tmp_path, key=key)
+    assert proof_of(path, job_for(path), trust_in(tmp_path, key)).level is ProofLevel.VERIFIED
+
+
 def test_a_pure_signature_verifies(tmp_path: Path) -> None:
     key = signing_key("ed25519")
     path = signed_image(tmp_path, key=key, pure=True)
