@@ -138,11 +138,8 @@ def _verify(
 
 def _trimmed(signature: bytes) -> bytes:
     """Return the DER sequence without the zero bytes that older imgtool padded it with."""
-    if len(signature) > 2 and signature[0] == 0x30 and signature[1] < 0x80:
-        end = 2 + signature[1]
-        if not signature[end:].strip(b"\0"):
-            return signature[:end]
-    return signature
+    end = 2 + int.from_bytes(signature[1:2], "big")
+    return signature if signature[end:].strip(b"\0") else signature[:end]
 
 
 _NAME_PROOF = (
