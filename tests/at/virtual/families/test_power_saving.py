@@ -42,6 +42,14 @@ def test_flight_mode_is_a_sleep_without_an_end_of_its_own() -> None:
     assert notices_until(kit, 100_000) == []
 
 
+def test_a_connection_that_flight_mode_ends_is_followed_by_no_update() -> None:
+    kit = switched_on("AT+CSCON=1", "AT%XT3412=1,2000,30000", PSM, instant=False)
+    ask(kit, "AT+CFUN=1")
+    assert notices_until(kit, 10)[-1][1] == "+CSCON: 1"
+    assert ask(kit, "AT+CFUN=4") == ["+CSCON: 0"]
+    assert [line for _, line in notices_until(kit, 1000)] == ["OK"]
+
+
 def test_a_span_shorter_than_wanted_is_not_told() -> None:
     kit = switched_on("AT%XMODEMSLEEP=1,0,200000", "AT%XT3412=1,0,3456000000", PSM, "AT+CFUN=1")
     assert notices_until(kit, 1000) == []
