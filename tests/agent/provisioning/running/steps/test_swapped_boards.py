@@ -311,3 +311,29 @@ async def test_a_swapped_board_gets_no_key(
         outcome = await run_board(location, station, opened, swap)
         assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
         assert [one for one in await second.credentials() if one.tag == TAG] == []
+
+
+async def test_a_board_that_takes_the_place_of_one_before_it_goes_offline_stays_on(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [location, other] = tray.locations(2)
+    async with (
+        station_of(standin, tmp_path) as station,
+        tray.open(location) as board,
+        tray.open(other) as second,
+    ):
+        for each in (board, second):
+            await each.set_mode(1)
+
+        @asynccontextmanager
+        async def opened(_location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            yield board
+
+        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
+            if at is ProvisioningStep.OFFLINE:
+                board._modem = second._modem
+
+        outcome = await run_board(location, station, opened, swap)
+        assert (outcome.outcome, outcome.step) == ("swapped", "offline"), outcome.reason
+        assert (await second.read()).mode == 1
