@@ -283,14 +283,18 @@ async def test_two_runs_of_one_station_give_each_record_once(cluster: str, tmp_p
 
 
 async def test_a_tray_is_given_while_it_runs_and_what_is_left_by_the_next_run(
-    standin: StandIn, tmp_path: Path
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(handover_module, "RETRY_S", 1e6)  # the end of a board alone begins a round
     file, told = tmp_path / "given", list[str]()
     async with station_of(standin, tmp_path) as station:
         async with Handover(station.ledger, writes_to(file), told.append) as handover:
             for outcome in await provision(station, Tray(tmp_path), 3):
                 handover.board_ended()
                 assert outcome.ok
+            async with asyncio.timeout(60):
+                while not file.exists() or file.read_text().count("\n") < 3:  # noqa: ASYNC110 - a program tells nobody
+                    await asyncio.sleep(0.01)
             assert await handover.finish()
         assert {one["run"]["outcome"] for one in given_to(file)} == {"done"}
         assert all(one["board"]["certificate_serial"] for one in given_to(file))
