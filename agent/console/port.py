@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
-from at.ports.usb import Listing, ports_of_kit, resolve, system_ports
+from at.ports.usb import Listing, device_of, ports_of_kit, system_ports
 from at.protocol.errors import LinkLost, PortError
 from at.transport.base import Transport
 
@@ -103,10 +103,8 @@ async def own_port(kit: KitSettings) -> Heard:
         return Heard("")
     if kit.console_port != "auto":
         return Heard(kit.console_port)
-    others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
-    if others and kit.port.startswith("serial:"):
-        device, _ = await asyncio.to_thread(resolve, kit.port)
-        others = [port for port in others if port != device]
+    at_port = {kit.port, await asyncio.to_thread(device_of, kit.port)}
+    others = [port for port in await asyncio.to_thread(ports_of, kit) if port not in at_port]
     heard = await _listen(others, kit.baud, lambda _: None)
     return next((each for each in heard if each.is_text), Heard(""))
 

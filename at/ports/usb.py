@@ -100,7 +100,8 @@ def ports_of_kit(name: str, listing: Listing) -> list[UsbPort]:
     ports = listing()
     if name.startswith("serial:"):
         return kit_ports(ports, name.removeprefix("serial:").partition("/")[0])
-    listed = next((port for port in ports if port.device == name), None)
+    device = device_of(name)
+    listed = next((port for port in ports if port.device == device), None)
     return kit_ports(ports, listed.serial) if listed is not None and listed.model else []
 
 
@@ -123,7 +124,8 @@ def resolve(
     """
     if not name.startswith("serial:"):
         if rtscts is None:
-            rtscts = _has_flow_control(name, listing) if name.startswith("/dev/ttyACM") else False
+            device = device_of(name)
+            rtscts = device.startswith("/dev/ttyACM") and _has_flow_control(device, listing)
         return name, rtscts
     number, slash, index = name.removeprefix("serial:").partition("/")
     if not number or (slash and not index.isdecimal()):

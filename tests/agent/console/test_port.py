@@ -34,7 +34,7 @@ async def test_the_at_port_of_a_kit_that_is_named_by_its_serial_number_is_not_it
         return [Heard(port, is_text=True) for port in ports]
 
     monkeypatch.setattr(port, "ports_of", lambda _kit: ["/dev/ttyACM0", "/dev/ttyACM1"])
-    monkeypatch.setattr(port, "resolve", lambda _port: ("/dev/ttyACM0", None))
+    monkeypatch.setattr(port, "device_of", lambda _port: "/dev/ttyACM0")
     monkeypatch.setattr(port, "_listen", listen)
     found = await own_port(KitSettings(port="serial:960012345"))
     assert found.port == "/dev/ttyACM1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_the_ports_of_a_kit_are_found_by_any_of_its_names() -> None:
     for name in ("/dev/ttyUSB0", "/dev/ttyS0", "tcp://127.0.0.1:1", "serial:1"):
         assert ports_of_kit(name, lambda: listing) == []
     assert known_kits(listing) == {"000960012345": left, "001050912345": right}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+def test_a_kit_is_known_by_a_link_to_its_port_too(tmp_path: Path) -> None:
+    link = tmp_path / "by-id"
+    link.symlink_to("/dev/ttyACM0")
+    ports = [kit("/dev/ttyACM0"), kit("/dev/ttyACM1", interface=2)]
+    assert ports_of_kit(str(link), lambda: ports) == ports
+    assert resolve(str(link), listing=lambda: ports) == (str(link), True)
 
 
 def test_a_port_is_on_a_kit_also_by_its_name_on_windows() -> None:
