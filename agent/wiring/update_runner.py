@@ -40,7 +40,7 @@ from agent.wiring.update_sources import (
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.ports.process_lock import ProcessLock
-from at.ports.usb import device_of, usb_kit_at
+from at.ports.usb import same_kit
 from at.protocol.errors import CommandRejected, ParseError
 
 
@@ -149,7 +149,7 @@ def installer_of(
                 "fota.installer is mcuboot, and fota.mcuboot_port names no port",
                 hint="`cellagent ports` lists them",
             )
-        if len(profile.kits) > 1 and not _is_of_one_kit(profile.kit.port, fota.mcuboot_port):
+        if len(profile.kits) > 1 and not same_kit(profile.kit.port, fota.mcuboot_port):
             raise ConfigError(
                 f"fota.mcuboot_port, {fota.mcuboot_port}, is not seen to be a port of the kit on "
                 f"{profile.kit.port}: another of this profile's kits would be updated in its place",
@@ -302,12 +302,6 @@ def _state_of(
         return modem
 
     return ModemState(link or same_modem, profile.kit.settle_s)
-
-
-def _is_of_one_kit(port: str, other: str) -> bool:
-    port, other = device_of(port), device_of(other)
-    kit = usb_kit_at(port)
-    return port == other or (kit is not None and kit == usb_kit_at(other))
 
 
 def _installer_name(profile: Profile) -> str:

@@ -162,6 +162,12 @@ def same_port(one: str, other: str, listing: Listing = system_ports) -> bool:
     return device_of(one, listing) == device_of(other, listing)
 
 
+def same_kit(one: str, other: str, listing: Listing = system_ports) -> bool:
+    """Return whether two ports are seen to be of one kit: the same port, or of one USB device."""
+    kit = usb_kit_at(one, listing)
+    return same_port(one, other, listing) or (kit is not None and kit == usb_kit_at(other, listing))
+
+
 def _number(port: str) -> str:
     return port.removeprefix("serial:").lstrip("0").upper()
 

@@ -14,7 +14,6 @@ from agent.fota.installers.base import Package
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
-from agent.wiring import update_runner
 from agent.wiring.update_runner import (
     allowed_hosts_of,
     device_id_of,
@@ -23,6 +22,7 @@ from agent.wiring.update_runner import (
     network_of,
     trust_of,
 )
+from at.ports import usb
 from at.ports.usb import UsbPort
 
 DIGEST = "ab" * 32
@@ -73,7 +73,7 @@ def test_of_several_kits_only_that_which_has_the_port_is_updated_by_mcuboot(
 ):
     pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
     kits = {f"/dev/ttyACM{number}": UsbPort("", serial=str(number // 2)) for number in range(4)}
-    monkeypatch.setattr(update_runner, "usb_kit_at", kits.get)
+    monkeypatch.setattr(usb, "usb_kit_at", lambda name, _listing: kits.get(name))
     two = {"left": KitSettings(port="/dev/ttyACM0"), "right": KitSettings(port="/dev/ttyACM2")}
     one = msgspec.structs.replace(profile(port, mcuboot_port="/dev/ttyACM1"), kits=two)
     with contextlib.nullcontext() if is_taken else pytest.raises(ConfigError, match="in its place"):
