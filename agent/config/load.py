@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from agent.config.nearest import nearest
 from agent.config.parse import leaves, profile_from, set_keys
-from agent.config.profile import Profile
+from agent.config.profile import OF_ONE_KIT, KitSettings, Profile
 from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
 from agent.files.paths import config_file, is_there, secrets_file, state_dir
 from agent.files.private_files import MAX_BYTES, require_trusted_config
+from at.ports.usb import same_kit
 
 NEUTRAL = "custom"
 
@@ -81,13 +82,14 @@ def load(
     for key in set_keys(own):
         origins[key] = Origin("file", f"{file}: profiles.{name}.{key}")
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
-    for value, origin in (
-        (environ.get("CELLAGENT_PORT"), Origin("environment", "CELLAGENT_PORT")),
-        (port, Origin("flag", "--port")),
-    ):
-        if value:
-            complete = _on_port(complete, value)
-            origins["kit.port"] = origin
+    if named := port or environ.get("CELLAGENT_PORT"):
+        before, complete = dict(leaves(complete)), _on_port(complete, named)
+        for key, value in leaves(complete):
+            if value != before[key]:
+                origins.pop(key, None)
+        origins["kit.port"] = (
+            Origin("flag", "--port") if port else Origin("environment", "CELLAGENT_PORT")
+        )
     return Configuration(
         name=name,
         name_origin=name_origin,
@@ -104,13 +106,21 @@ def load(
 def _on_port(profile: Profile, port: str) -> Profile:
     """Return the profile with a port that was named elsewhere; a kit with one of its own keeps it.
 
-    What opens the port says what is wrong with it.
+    Where it is another kit's than `kit.port`, what was set for that one is not said of it. What
+    opens the port says what is wrong with it.
     """
+    own, kit, fota = profile.kit.port, replace(profile.kit, port=port), profile.fota
+    if own and not same_kit(own, port):
+        unset = KitSettings()
+        kit = replace(kit, **{key: getattr(unset, key) for key in OF_ONE_KIT})
+        by_mcuboot = fota.mcuboot_port and fota.installer == "auto" and not fota.command
+        installer = "mcuboot" if by_mcuboot else fota.installer  # it says what it lacks
+        fota = replace(fota, installer=installer, mcuboot_port="")
     kits = {
-        name: replace(kit, port=port) if kit.port == profile.kit.port else kit
+        name: replace(kit, port=port) if kit.port == own else kit
         for name, kit in profile.kits.items()
     }
-    return replace(profile, kit=replace(profile.kit, port=port), kits=kits)
+    return replace(profile, kit=kit, kits=kits, fota=fota)
 
 
 def profile_name(flag: str | None = None, document: Mapping[str, object] | None = None) -> str:

@@ -119,6 +119,18 @@ class KitSettings(Section, frozen=True):
     """The bench operator's name for the place on the hub. Example: A1"""
 
 
+OF_ONE_KIT = (
+    "console_port",
+    "companion_port",
+    "device_id",
+    "hardware_version",
+    "software_type",
+    "software_version",
+    "slot",
+)
+"""The keys of `kit` that are right for the kit on its `port` alone."""
+
+
 class LocationSettings(Section, frozen=True):
     """How the kit's position is found."""
 

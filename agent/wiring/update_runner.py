@@ -146,7 +146,7 @@ def installer_of(
     if chosen == "mcuboot":
         if not fota.mcuboot_port:
             raise ConfigError(
-                "fota.installer is mcuboot, and fota.mcuboot_port names no port",
+                "fota.installer is mcuboot, and fota.mcuboot_port names no port of this kit",
                 hint="`cellagent ports` lists them",
             )
         if len(profile.kits) > 1 and not same_kit(profile.kit.port, fota.mcuboot_port):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import load
+from agent.config.profile import FotaSettings, KitSettings
 from agent.config.secrets import Origin, read_secrets_file
 from agent.config.write import set_value
 from agent.errors import ConfigError
@@ -70,6 +71,29 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_t
     assert from_flag.origins["kit.port"] == Origin("flag", "--port")
     assert from_flag.origins["kit.baud"].kind == "file"
     assert from_flag.origins["kit.dialect"].kind == "default"
+
+
+@pytest.mark.parametrize("named", ["/dev/other", "/dev/own"])
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
+    file: Path, monkeypatch: pytest.MonkeyPatch, by: str, named: str
+) -> None:
+    file.write_text(
+        'profile = "lab"\n[profiles.lab.kit]\nport = "/dev/own"\nbaud = 9600\nslot = "A1"\n'
+        'device_id = "of-own"\nconsole_port = "/dev/own-1"\ncompanion_port = "/dev/own-wifi"\n'
+        'hardware_version = "nrf9161dk"\nsoftware_type = "main"\nsoftware_version = "1"\n'
+        '[profiles.lab.fota]\nmcuboot_port = "/dev/own-1"\n'
+    )
+    of_own = load().profile
+    monkeypatch.setenv("CELLAGENT_PORT", named if by == "environment" else "/dev/third")
+    found = load(port=named if by == "flag" else None)
+    assert found.profile.kit.port == named
+    if named == "/dev/own":
+        assert found.profile == of_own
+        return
+    assert found.profile.kit == KitSettings(port=named, baud=9600)
+    assert found.profile.fota == FotaSettings(installer="mcuboot"), "it is told what is not set"
+    assert found.origins["kit.device_id"].kind == "default"
 
 
 def test_the_profile_is_chosen_by_flag_then_environment_then_file(
