@@ -5,6 +5,9 @@ import shlex
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
+_OF_MANY = {"", "auto", "same", "none"}
+"""Values that name no port and no device."""
+
 
 def kits_of(profile: Profile) -> dict[str, KitSettings]:
     """Return the kits by name. Raises UsageError."""
@@ -20,6 +23,8 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     _check_different(kits, "port")
     # The chunks of one device are put together again by their order: two kits would break it.
     _check_different(kits, "device_id")
+    # What is printed there would be of whichever kit opens it first.
+    _check_different(kits, "console_port")
     return kits
 
 
@@ -27,13 +32,14 @@ def _check_different(kits: dict[str, KitSettings], key: str) -> None:
     seen: dict[str, str] = {}
     for name, kit in kits.items():
         value = getattr(kit, key)
+        if value in _OF_MANY:
+            continue
         if value in seen:
             raise UsageError(
                 f"the kits {seen[value]} and {name} have the same {key} ({value})",
                 hint=_set(f"kits.{name}.{key}"),
             )
-        if value:
-            seen[value] = name
+        seen[value] = name
 
 
 def _set(key: str) -> str:

@@ -42,8 +42,16 @@ def test_a_kit_takes_what_it_does_not_say_from_the_common_part(file: Path) -> No
             "a and b have the same device_id",
             "kits.b.device_id",
         ),
+        (
+            {
+                "a": KitSettings(port="p", console_port="c"),
+                "b": KitSettings(port="q", console_port="c"),
+            },
+            "a and b have the same console_port",
+            "kits.b.console_port",
+        ),
     ],
-    ids=["port", "no port", "no table", "device"],
+    ids=["port", "no port", "no table", "device", "console"],
 )
 def test_what_two_kits_may_not_share_is_named_with_the_key_to_set(kits, said, sets):
     with pytest.raises(UsageError, match=said) as wrong:
