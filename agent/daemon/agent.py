@@ -21,6 +21,7 @@ from agent.config.profile import KitSettings
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
+from agent.daemon.kit.identity import KitStore, kits_folder
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import MetricsServer
 from agent.daemon.outbox_delivery import OutboxDelivery
@@ -212,7 +213,8 @@ class Agent:
                         hint="stop it, then "
                         f"`cellagent run --profile {shlex.quote(configuration.name)}`",
                     )
-                require_trusted_folder(configuration.state_dir / "kits")  # each kit's store does
+                # As each kit's store does.
+                require_trusted_folder(kits_folder(configuration.state_dir, configuration.name))
                 if self._stopping.is_set():
                     return  # a mistake in the profile was told; nothing is begun any more
                 client = connect(configuration, unattended=True)
@@ -293,7 +295,7 @@ class Agent:
             self._client,
             registry=self.registry,
             outbox=self.outbox,
-            state_dir=self.configuration.state_dir,
+            store=KitStore(self.configuration.state_dir, self.configuration.name, name),
             wake_delivery=self.delivery.wake,
         )
         kit.start()

@@ -192,7 +192,9 @@ async def _runner(
                         modem,
                         ask_verdict,
                         observer,
-                        names=partial(names_of, session.configuration.state_dir),
+                        names=partial(
+                            names_of, session.configuration.state_dir, session.configuration.name
+                        ),
                         again=again,
                     )
                 )

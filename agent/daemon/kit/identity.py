@@ -22,7 +22,7 @@ from agent.config.profile import KitSettings
 from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
 from agent.files.private_files import make_private_folder, private_opener, write_private
-from agent.files.trusted_places import require_trusted_folder
+from agent.files.trusted_places import UntrustedPlace, require_trusted_folder
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
 from agent.outbox.items import unnamed
@@ -254,19 +254,20 @@ class KitRecord(msgspec.Struct, frozen=True):
 
 
 class KitStore:
-    """The files of one kit, private: `kits/NAME.json`, `NAME.positions.jsonl`, `NAME.coredump`.
+    """The private files of one kit of a profile: NAME.json, NAME.positions.jsonl, NAME.coredump.
 
+    Each agent, so each profile, has its own: two of them may call their kits by the same name.
     Raises UntrustedPlace where others could change them.
     """
 
-    def __init__(self, state_dir: Path, name: str) -> None:
+    def __init__(self, state_dir: Path, profile: str, name: str) -> None:
         self.state_dir = state_dir
-        folder = state_dir / "kits"
+        folder = kits_folder(state_dir, profile)
         require_trusted_folder(folder)
-        stem = quote(name, safe="").replace(".", "%2E")[:200]
-        self._file = folder / f"{stem}.json"
-        self._positions = folder / f"{stem}.positions.jsonl"
-        self._dump = folder / f"{stem}.coredump"
+        files = [f"{_quoted(name)}.{end}" for end in ("json", "positions.jsonl", "coredump")]
+        self._file, self._positions, self._dump = (folder / file for file in files)
+        if not self._file.exists():
+            self._take_over([folder.parent / file for file in files], folder)
         self.record = self._read()
         self._is_on_disk = True
 
@@ -310,6 +311,14 @@ class KitStore:
             raise AgentError(f"{self._dump}: {error.strerror}") from error
         return self._dump
 
+    def _take_over(self, files: list[Path], folder: Path) -> None:
+        """Have what an earlier version kept of a kit of this name, of any profile."""
+        with suppress(OSError, UntrustedPlace):
+            for file in filter(Path.exists, reversed(files)):  # what says that it is done, last
+                require_trusted_folder(file.parent)
+                make_private_folder(folder)
+                file.replace(folder / file.name)
+
     def _read(self) -> KitRecord:
         try:
             return _record_in(self._file)
@@ -317,17 +326,26 @@ class KitStore:
             return KitRecord()  # never contacted, or damaged: the kit reports it again
 
 
-def names_of(state_dir: Path, device_id: str) -> device_identity.PartialIdentity:
+def kits_folder(state_dir: Path, profile: str) -> Path:
+    """Return the folder with the files of a profile's kits."""
+    return state_dir / "kits" / _quoted(profile)
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")[:200]
+
+
+def names_of(state_dir: Path, profile: str, device_id: str) -> device_identity.PartialIdentity:
     """Return what the own events of a kit have named, as `run` recorded it; nothing of another."""
-    for record in _records(state_dir):
+    for record in _records(kits_folder(state_dir, profile)):
         if record.known_id == device_id:
             return record.names
     return device_identity.PartialIdentity()
 
 
-def _records(state_dir: Path) -> Iterator[KitRecord]:
-    """Yield the records of all kits that can be read."""
-    for file in sorted((state_dir / "kits").glob("*.json")):
+def _records(folder: Path) -> Iterator[KitRecord]:
+    """Yield the records in a folder that can be read."""
+    for file in sorted(folder.rglob("*.json")):
         with suppress(OSError, msgspec.DecodeError, ValueError):
             yield _record_in(file)
 
@@ -354,8 +372,9 @@ def record_at(state_dir: Path, port: str, usb: UsbPort | None) -> KitRecord | No
     A kit with a known USB identity is found by that, whatever its port is called now. Raises
     UntrustedPlace where others could change the records.
     """
-    require_trusted_folder(state_dir / "kits")
-    for record in _records(state_dir):
+    folder = state_dir / "kits"
+    require_trusted_folder(folder)
+    for record in _records(folder):
         by_usb = usb is not None or bool(record.usb_serial)
         if record.port and (
             usb is not None and record.usb_serial == usb.serial

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -54,7 +53,7 @@ class KitAgent:
         *,
         registry: StatusRegistry,
         outbox: Outbox,
-        state_dir: Path,
+        store: KitStore,
         wake_delivery: Callable[[], None],
     ) -> None:
         """`profile.kit` is this kit; `client` has the credentials that are not the kit's own."""
@@ -65,8 +64,8 @@ class KitAgent:
 
         self.name = name
         self.profile = profile
-        self._store = KitStore(state_dir, name)
-        self._identity = KitIdentity(name, lambda: self.settings, self._store, name_device)
+        self._store = store
+        self._identity = KitIdentity(name, lambda: self.settings, store, name_device)
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),
@@ -81,7 +80,7 @@ class KitAgent:
             self._identity.device,
             wake_delivery,
             store_events=self.events.store,
-            keep_dump=self._store.keep_dump,
+            keep_dump=store.keep_dump,
         )
         self.link.ports.append(self.console.held_port)
         self.recent = registry.recent(name)
@@ -96,7 +95,7 @@ class KitAgent:
             registry.add_concern(FotaStatus, name), self.link, self.console, self._store
         )
         # Of any kit, unless the profile names one: a silent one does not tell which it is.
-        self.link.owed_bytes = lambda: owed_bytes(state_dir, self.settings.device_id)
+        self.link.owed_bytes = lambda: owed_bytes(store.state_dir, self.settings.device_id)
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []

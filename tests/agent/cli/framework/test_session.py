@@ -73,7 +73,7 @@ async def test_a_mute_kit_is_told_apart_from_a_wrong_port_by_having_answered_bef
     with PtyFarEnd(answer=lambda _line: b"") as mute:
         if is_known:  # `run` spoke to it once
             # A kit with kit.device_id pinned keeps no other id.
-            KitStore(state_dir(), "kit").update(port=mute.path, imei="351234567890123")
+            KitStore(state_dir(), "lab", "kit").update(port=mute.path, imei="351234567890123")
         with pytest.raises(NoAnswer) as silent:
             async with modem_on(mute.path, list):
                 raise AssertionError("nothing answers")

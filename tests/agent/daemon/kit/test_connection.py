@@ -57,7 +57,7 @@ def kit_of(
         HttpClient(nowhere, {}, Keyring([])),
         registry=registry,
         outbox=outbox,
-        state_dir=folder,
+        store=KitStore(folder, "lab", "kit"),
         wake_delivery=wake_delivery,
     )
 
@@ -117,7 +117,7 @@ async def test_what_a_kit_prints_that_does_not_answer_yet_is_stored_and_waits_fo
     modem = LineModem(lambda _command: "")
     modem.transport.far_end = print_and_go
     printed = export_lines(b"\x02 a message that is longer than one chunk " * 8)
-    KitStore(tmp_path, "kit").update(known_id="the-first", port="/dev/ttyACM0")
+    KitStore(tmp_path, "lab", "kit").update(known_id="the-first", port="/dev/ttyACM0")
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
         kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox)
         assert kit.link.concern.status.device_id == "the-first"
@@ -152,7 +152,7 @@ def test_an_update_is_looked_for_at_once_where_another_kit_is_here_and_the_last_
 def test_a_kit_that_waits_for_the_rest_of_an_image_gets_it_though_another_one_was_here_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    KitStore(tmp_path, "kit").update(device_id="the-other")
+    KitStore(tmp_path, "lab", "kit").update(device_id="the-other")
     kit = kit_of(LineModem(lambda _command: ""), tmp_path, monkeypatch, StatusRegistry())
     assert kit.link.owed_bytes() == 0
     journal = Journal(journal_folder(tmp_path, "the-first"))

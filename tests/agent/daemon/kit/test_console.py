@@ -263,11 +263,11 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
 async def test_a_dump_that_is_not_whole_is_kept_with_the_command_that_reads_it(
     outbox: OutboxOnFullDisk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    store = KitStore(tmp_path, "the left")
+    store = KitStore(tmp_path, "lab", "the left")
     concern = StatusRegistry().add_concern(ConsoleStatus, "the left")
     console = console_of(concern, outbox, keep_dump=store.keep_dump)
     dump = header() + arch() + memory(0x20000000, bytes(100))
-    kept = tmp_path / "kits" / "the%20left.coredump"
+    kept = tmp_path / "kits" / "lab" / "the%20left.coredump"
     await console.handle(ConsoleReader().receive(printed(dump)))
     assert not kept.exists()
     nothing = printed(b"")

@@ -38,13 +38,13 @@ async def told(credentials: KitCredentials, modem: Modem) -> list[str]:
 
 
 async def test_a_key_that_was_never_seen_is_not_missed(modem: Modem, tmp_path: Path) -> None:
-    assert await told(KitCredentials(KitStore(tmp_path, "kit")), modem) == []
+    assert await told(KitCredentials(KitStore(tmp_path, "lab", "kit")), modem) == []
 
 
 async def test_what_vanishes_is_told_after_a_restart_and_until_it_is_back(
     modem: Modem, tmp_path: Path
 ) -> None:
-    credentials = KitCredentials(KitStore(tmp_path, "kit"))
+    credentials = KitCredentials(KitStore(tmp_path, "lab", "kit"))
     await modem.execute(f"AT%KEYGEN={TAG},2,0")
     await modem.execute(f'AT%CMNG=0,{TAG},0,"a certificate"')
     assert await told(credentials, modem) == []
@@ -54,7 +54,7 @@ async def test_what_vanishes_is_told_after_a_restart_and_until_it_is_back(
     (said,) = await told(credentials, modem)
     assert f"the private key is gone from security tag {TAG}, where this agent saw it" in said
     assert f"`cellagent provision run --security-tag {TAG}`" in said
-    again = KitCredentials(KitStore(tmp_path, "kit"))
+    again = KitCredentials(KitStore(tmp_path, "lab", "kit"))
     assert await told(again, modem) == [said]
     await modem.execute(f"AT%KEYGEN={TAG},2,0")
     assert await told(again, modem) == []
@@ -71,7 +71,7 @@ async def test_a_row_that_the_application_prints_into_is_no_key_that_is_gone(
     far = LineModem(lambda line: lists.pop(0) if "CMNG" in line else "")
     modem = Modem(far.transport)
     await modem.open()
-    credentials = KitCredentials(KitStore(tmp_path, "kit"))
+    credentials = KitCredentials(KitStore(tmp_path, "lab", "kit"))
     assert await told(credentials, modem) == []
     credentials.expect_loss()
     assert await told(credentials, modem) == []
@@ -80,7 +80,7 @@ async def test_a_row_that_the_application_prints_into_is_no_key_that_is_gone(
 
 
 async def test_an_empty_tag_is_told_with_all_that_it_held(modem: Modem, tmp_path: Path) -> None:
-    credentials = KitCredentials(KitStore(tmp_path, "kit"))
+    credentials = KitCredentials(KitStore(tmp_path, "lab", "kit"))
     await modem.execute(f"AT%KEYGEN={TAG},2,0")
     await modem.execute(f'AT%CMNG=0,{TAG},0,"a certificate"')
     await told(credentials, modem)

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
-from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, names_of, record_at
+from agent.daemon.kit.identity import (
+    DOUBT_S,
+    IdOrigin,
+    KitIdentity,
+    KitRecord,
+    KitStore,
+    names_of,
+    record_at,
+)
 from agent.errors import AgentError
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity, PartialIdentity
@@ -47,7 +55,7 @@ AT_PORT = KitSettings(port="/dev/ttyS0")
 
 def names_in(folder: Path, settings: KitSettings = AT_PORT, name: str = "kit") -> KitIdentity:
     """Return the names as the agent has them at its start."""
-    return KitIdentity(name, lambda: settings, KitStore(folder, name))
+    return KitIdentity(name, lambda: settings, KitStore(folder, "lab", name))
 
 
 def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path):
@@ -82,7 +90,7 @@ def test_after_an_update_or_a_hold_no_version_is_named_that_may_not_run_any_more
 
 
 def test_another_kit_at_the_same_port_inherits_nothing(tmp_path: Path):
-    store = KitStore(tmp_path, "kit")
+    store = KitStore(tmp_path, "lab", "kit")
     names = KitIdentity("kit", KitSettings, store)
     names.update(contact(IMEI, device_id="first"))
     send_event(names, "1.0.0")
@@ -173,7 +181,7 @@ def test_a_kit_keeps_the_id_that_the_state_of_an_earlier_version_knows(
 
 def test_a_kit_that_usb_tells_to_be_another_has_no_id_until_its_modem_answers(tmp_path: Path):
     told: list[tuple[str, str]] = []
-    store = KitStore(tmp_path, "kit")
+    store = KitStore(tmp_path, "lab", "kit")
     names = KitIdentity("kit", KitSettings, store, lambda *name: told.append(name))
     names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, device_id="uuid-1"))
@@ -186,7 +194,7 @@ def test_a_kit_that_usb_tells_to_be_another_has_no_id_until_its_modem_answers(tm
 def test_a_kit_that_nothing_tells_from_another_has_no_id_until_its_modem_answers(tmp_path: Path):
     told: list[str] = []
     names = KitIdentity(
-        "kit", lambda: AT_PORT, KitStore(tmp_path, "kit"), lambda _, d: told.append(d)
+        "kit", lambda: AT_PORT, KitStore(tmp_path, "lab", "kit"), lambda _, d: told.append(d)
     )
     names.update(contact(IMEI, device_id="uuid-1"))
     for port_opened in (lambda: names.doubt(10.0), lambda: names.set_usb(None, 11.0)):
@@ -243,38 +251,53 @@ def at(lat: float, lon: float) -> dict[str, object]:
 
 
 def test_what_is_known_of_a_kit_outlives_the_agent_and_damage(tmp_path: Path):
-    store = KitStore(tmp_path, "left/../../kit")
+    store = KitStore(tmp_path, "lab", "left/../../kit")
     store.update(device_id="nrf-1", imei="001018340000016")
     store.append_position(at(63.4, 10.4))
     store.append_position(at(63.5, 10.4))
-    files = sorted((tmp_path / "kits").iterdir())
+    files = sorted((tmp_path / "kits" / "lab").iterdir())
     assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o600]
-    assert KitStore(tmp_path, "left/../../kit").record.device_id == "nrf-1"
+    assert KitStore(tmp_path, "lab", "left/../../kit").record.device_id == "nrf-1"
     (history,) = [file for file in files if file.suffix == ".jsonl"]
     assert [json.loads(line)["lat"] for line in history.read_text().splitlines()] == [63.4, 63.5]
     (known,) = [file for file in files if file.suffix == ".json"]
     known.write_bytes(b"\x00garbage")
-    assert KitStore(tmp_path, "left/../../kit").record.device_id == ""
+    assert KitStore(tmp_path, "lab", "left/../../kit").record.device_id == ""
+
+
+def test_two_profiles_may_call_their_kits_by_the_same_name(tmp_path: Path):
+    of_before = tmp_path / "kits"
+    of_before.mkdir(mode=0o700)
+    (of_before / "kit.json").write_text('{"imei": "1", "known_id": "of-before"}')
+    (of_before / "kit.positions.jsonl").write_text("{}\n")
+    first, second = KitStore(tmp_path, "first", "kit"), KitStore(tmp_path, "second", "kit")
+    assert (first.record.known_id, second.record) == ("of-before", KitRecord())
+    second.update(imei="2", known_id="of-second")
+    second.append_position(at(63.4, 10.4))
+    assert KitStore(tmp_path, "first", "kit").record == first.record
+    assert (of_before / "first" / "kit.positions.jsonl").read_text() == "{}\n"
+    assert names_of(tmp_path, "second", "of-before") == PartialIdentity()
 
 
 def test_what_a_full_disk_did_not_take_of_a_kit_is_stored_when_it_has_room(tmp_path: Path):
-    store = KitStore(tmp_path, "kit")
-    in_its_place = tmp_path / "kits" / "kit.json"
+    store = KitStore(tmp_path, "lab", "kit")
+    in_its_place = tmp_path / "kits" / "lab" / "kit.json"
     in_its_place.mkdir(mode=0o700, parents=True)
     in_its_place.parent.chmod(0o700)
+    in_its_place.parent.parent.chmod(0o700)
     with pytest.raises(AgentError):
         store.update(online=True)
     store.update(online=True)  # told once: the link is not to break at each check
     in_its_place.rmdir()
     store.update(online=True)
-    assert KitStore(tmp_path, "kit").record.online
+    assert KitStore(tmp_path, "lab", "kit").record.online
 
 
 def test_the_history_of_positions_is_bounded(tmp_path: Path):
-    store = KitStore(tmp_path, "kit")
+    store = KitStore(tmp_path, "lab", "kit")
     for number in range(3000):
         store.append_position({"number": number, "filling": "x" * 1000})
-    (history,) = (tmp_path / "kits").glob("*.jsonl")
+    (history,) = (tmp_path / "kits" / "lab").glob("*.jsonl")
     lines = history.read_text().splitlines()
     assert history.stat().st_size <= 1024 * 1024
     assert [json.loads(line)["number"] for line in lines][-1] == 2999
@@ -282,8 +305,12 @@ def test_the_history_of_positions_is_bounded(tmp_path: Path):
 
 def test_a_command_finds_what_a_kit_s_own_events_have_named(tmp_path: Path) -> None:
     names = PartialIdentity(hardware_version="nrf9151dk", software_type="main")
-    KitStore(tmp_path, "desk").update(known_id="kit-1", names=names)
-    KitStore(tmp_path, "other").update(known_id="kit-2")
-    (tmp_path / "kits" / "damaged.json").write_text("{")
-    assert names_of(tmp_path, "kit-1") == names
-    assert names_of(tmp_path, "kit-2") == names_of(tmp_path, "kit-3") == PartialIdentity()
+    KitStore(tmp_path, "lab", "desk").update(known_id="kit-1", names=names)
+    KitStore(tmp_path, "lab", "other").update(known_id="kit-2")
+    (tmp_path / "kits" / "lab" / "damaged.json").write_text("{")
+    assert names_of(tmp_path, "lab", "kit-1") == names
+    assert (
+        names_of(tmp_path, "lab", "kit-2")
+        == names_of(tmp_path, "lab", "kit-3")
+        == PartialIdentity()
+    )

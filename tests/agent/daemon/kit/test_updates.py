@@ -91,7 +91,7 @@ def updates_of(folder: Path) -> KitUpdates:
     registry = StatusRegistry()
     link = KitLink(KitSettings(), registry.add_concern(LinkStatus, "kit"), none)
     console: Any = None
-    store = KitStore(folder, "kit")
+    store = KitStore(folder, "lab", "kit")
     return KitUpdates(registry.add_concern(FotaStatus, "kit"), link, console, store)
 
 
