@@ -232,8 +232,9 @@ def _configure(session: Session) -> Configuration:
     if profile.fota.interval_s:
         require_installer(profile)
     if profile.kits and session.port:
-        # A port on the command line means that kit alone.
-        profile = msgspec.structs.replace(profile, kits={})
+        # A port on the command line means that kit alone, by the name that it has.
+        kits = {name: kit for name, kit in profile.kits.items() if kit == profile.kit}
+        profile = msgspec.structs.replace(profile, kits=kits)
     if not profile.kits and not profile.kit.port:
         kit = msgspec.structs.replace(profile.kit, port=session.only_kit_port())
         profile = msgspec.structs.replace(profile, kit=kit)

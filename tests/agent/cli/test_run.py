@@ -34,7 +34,9 @@ def test_a_port_on_the_command_line_means_that_kit_alone() -> None:
     everything = _configure(Session(profile_name="lab")).profile
     assert {kit.port for kit in kits_of(everything).values()} == {"/dev/ttyleft", "/dev/ttyright"}
     one = _configure(Session(profile_name="lab", port="/dev/ttyright")).profile
-    assert [kit.port for kit in kits_of(one).values()] == ["/dev/ttyright"]
+    assert {name: kit.port for name, kit in kits_of(one).items()} == {"right": "/dev/ttyright"}
+    other = _configure(Session(profile_name="lab", port="/dev/ttyother")).profile
+    assert {name: kit.port for name, kit in kits_of(other).items()} == {"kit": "/dev/ttyother"}
 
 
 def test_where_no_kit_is_named_it_is_the_only_one_that_is_plugged_in(
