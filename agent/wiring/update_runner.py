@@ -40,7 +40,7 @@ from agent.wiring.update_sources import (
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.ports.process_lock import ProcessLock
-from at.ports.usb import same_kit
+from at.ports.usb import same_kit, usb_kit_at
 from at.protocol.errors import CommandRejected, ParseError
 
 
@@ -149,10 +149,12 @@ def installer_of(
                 "fota.installer is mcuboot, and fota.mcuboot_port names no port of this kit",
                 hint="`cellagent ports` lists them",
             )
-        if len(profile.kits) > 1 and not same_kit(profile.kit.port, fota.mcuboot_port):
+        ports = profile.kit.port, fota.mcuboot_port
+        may_be_of_another = len(profile.kits) > 1 or all(map(usb_kit_at, ports))
+        if may_be_of_another and not same_kit(*ports):
             raise ConfigError(
                 f"fota.mcuboot_port, {fota.mcuboot_port}, is not seen to be a port of the kit on "
-                f"{profile.kit.port}: another of this profile's kits would be updated in its place",
+                f"{profile.kit.port}: another kit would be updated in its place",
                 hint="give each kit with MCUboot a profile of its own, and an agent: "
                 "`cellagent run --profile NAME`",
             )

@@ -14,6 +14,7 @@ from agent.fota.installers.base import Package
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
+from agent.wiring import update_runner
 from agent.wiring.update_runner import (
     allowed_hosts_of,
     device_id_of,
@@ -60,22 +61,28 @@ def test_an_installer_without_its_port_is_a_configuration_error(
 
 
 @pytest.mark.parametrize(
-    ("port", "is_taken"),
+    ("port", "in_a_table", "is_taken"),
     [
-        ("/dev/ttyACM0", True),
-        ("/dev/ttyACM2", False),
-        ("/dev/ttyACM9", False),
-        ("/dev/ttyACM1", True),
+        ("/dev/ttyACM0", True, True),
+        ("/dev/ttyACM2", True, False),
+        ("/dev/ttyACM9", True, False),
+        ("/dev/ttyACM1", True, True),
+        ("/dev/ttyACM0", False, True),
+        ("/dev/ttyACM2", False, False),
+        ("/dev/ttyACM9", False, True),
     ],
 )
 def test_of_several_kits_only_that_which_has_the_port_is_updated_by_mcuboot(
-    port: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+    port: str, in_a_table: bool, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ):
     pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
     kits = {f"/dev/ttyACM{number}": UsbPort("", serial=str(number // 2)) for number in range(4)}
-    monkeypatch.setattr(usb, "usb_kit_at", lambda name, _listing: kits.get(name))
+    for module in (usb, update_runner):
+        monkeypatch.setattr(module, "usb_kit_at", lambda name, *_: kits.get(name))
     two = {"left": KitSettings(port="/dev/ttyACM0"), "right": KitSettings(port="/dev/ttyACM2")}
-    one = msgspec.structs.replace(profile(port, mcuboot_port="/dev/ttyACM1"), kits=two)
+    one = msgspec.structs.replace(
+        profile(port, mcuboot_port="/dev/ttyACM1"), kits=two if in_a_table else {}
+    )
     with contextlib.nullcontext() if is_taken else pytest.raises(ConfigError, match="in its place"):
         assert installer_of(one, None, UpdateObserver()).port == "/dev/ttyACM1"
 
