@@ -225,6 +225,7 @@ def _configure(session: Session) -> Configuration:
     """Return the configuration; if it names no kit, with the only one that is plugged in."""
     import msgspec
 
+    from agent.config.kits import name_of
     from agent.wiring.update_runner import require_installer
 
     configuration = session.configuration if session.port else session.loaded
@@ -233,7 +234,8 @@ def _configure(session: Session) -> Configuration:
         require_installer(profile)
     if profile.kits and session.port:
         # A port on the command line means that kit alone, by the name that it has.
-        kits = {name: kit for name, kit in profile.kits.items() if kit == profile.kit}
+        name = name_of(profile)
+        kits = {name: profile.kit} if name else {}
         profile = msgspec.structs.replace(profile, kits=kits)
     if not profile.kits and not profile.kit.port:
         kit = msgspec.structs.replace(profile.kit, port=session.only_kit_port())

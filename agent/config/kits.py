@@ -1,10 +1,12 @@
 """The kits of a profile, and what two of them may not share."""
 
+import re
 import shlex
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
+_KEY = re.compile(rf"\bkit\.({'|'.join(KitSettings.__struct_fields__)})\b")
 _OF_MANY = {"", "auto", "same", "none"}
 """Values that name no port and no device."""
 
@@ -26,6 +28,16 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     # What is printed there would be of whichever kit opens it first.
     _check_different(kits, "console_port")
     return kits
+
+
+def of_kit(hint: str, name: str) -> str:
+    """Return a hint with the keys of the kit that has this name in the profile's table."""
+    return _KEY.sub(lambda key: shlex.quote(f"kits.{name}.{key[1]}"), hint)
+
+
+def name_of(profile: Profile) -> str:
+    """Return the name that a profile's `kit` has in its table, "" for none."""
+    return next((name for name, kit in profile.kits.items() if kit == profile.kit), "")
 
 
 def _check_different(kits: dict[str, KitSettings], key: str) -> None:

@@ -71,6 +71,7 @@ class Agent:
         kits_of(self.configuration.profile)  # a mistake is reported before anything is opened
         self.registry = StatusRegistry()
         self.registry.profile = self.configuration.name
+        self.registry.has_table = bool(self.configuration.profile.kits)
         self.kits: dict[str, KitAgent] = {}
         self.delivery: OutboxDelivery
         self.page_link: Callable[[], str] | None = None
@@ -241,6 +242,7 @@ class Agent:
         """Replace configuration and client; stop, restart, reconfigure or add each kit."""
         old_client = self._client
         self.configuration, self._client = configuration, client
+        self.registry.has_table = bool(configuration.profile.kits)
         # All of them first: a port may go from one kit to another.
         removed = [name for name, kit in self.kits.items() if kits.get(name) != kit.settings]
         self._leaving = [asyncio.ensure_future(self._remove_kit(name)) for name in removed]

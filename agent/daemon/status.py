@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from agent.config.kits import of_kit
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
@@ -195,7 +196,9 @@ class Concern(Generic[S_co]):
             self.log(logging.INFO, f"off: {reason}")
 
     def pasteable(self, hint: str) -> str:
-        """Return a hint whose commands can be pasted as they are: with profile and port."""
+        """Return a hint whose commands can be pasted as they are: with profile, port and kit."""
+        if self.kit and self._registry.has_table:
+            hint = of_kit(hint, self.kit)
         return pasteable(hint, self._registry.profile, self._registry.ports.get(self.kit, ""))
 
     def evaluate(self) -> None:
@@ -271,6 +274,8 @@ class StatusRegistry(Changing):
         """When the agent began, by the clock as it is now."""
         self.ports: dict[str, str] = {}
         """The port of each kit."""
+        self.has_table = False
+        """Whether the kits are those of the profile's table."""
         self.on_service_back: Callable[[], None] = lambda: None
         self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
         self._recent: dict[str, RecentMoments] = {}

@@ -39,8 +39,11 @@ def pasteable_hint(
     to the profile names it in any case. The word for which `message` and hint name another is
     corrected in the command that was typed.
     """
+    from agent.config.kits import name_of, of_kit
     from agent.daemon.status import pasteable
 
+    if "configuration" in vars(session) and (name := name_of(session.profile)):
+        hint = of_kit(hint, name)
     hint = pasteable(hint or _of_the_key(message), "", port)
     hint = _OPTION.sub(lambda found: _typed_with(found[1], port, others), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)

@@ -283,6 +283,18 @@ def test_a_command_to_try_has_the_profile_and_the_port(hint: str, pasted: str):
     assert registry.add_concern(LinkStatus, "left").pasteable(hint) == pasted
 
 
+@pytest.mark.parametrize(
+    ("has_table", "key"), [(True, "'kits.the left.device_id'"), (False, "kit.device_id")]
+)
+def test_a_key_to_set_is_that_of_the_kit_that_lacks_it(has_table: bool, key: str):
+    registry = StatusRegistry()
+    registry.has_table = has_table
+    concern = registry.add_concern(LinkStatus, "the left")
+    hint = "`cellagent config set kit.device_id ID`; the kit.log"
+    assert concern.pasteable(hint) == f"`cellagent config set {key} ID`; the kit.log"
+    assert registry.add_concern(OutboxStatus).pasteable(hint) == hint
+
+
 def test_it_says_when_it_tries_again_until_it_works():
     concern = StatusRegistry(clock=lambda: 1000.0).add_concern(LinkStatus, "left")
     concern.record_failure(AgentError("away"))

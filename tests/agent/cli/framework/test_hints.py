@@ -144,6 +144,16 @@ def test_a_hint_becomes_a_whole_command(
     assert pasteable_hint(hint, message, Session()) == whole
 
 
+def test_a_key_to_set_is_that_of_the_kit_in_use() -> None:
+    write_profile("lab", {"kits": {"left": {"port": "COM1"}, "right": {"port": "COM2"}}}, {})
+    hint = "`cellagent config set kit.device_id ID`"
+    for port, key in (("COM2", "kits.right.device_id"), ("COM9", "kit.device_id")):
+        session = Session(profile_name="lab", port=port)
+        assert session.profile.kit.port == port
+        whole = f"`cellagent config set {key} ID --profile lab`"
+        assert pasteable_hint(hint, "", session) == whole
+
+
 def test_a_hint_has_the_port_and_the_profile_of_the_command() -> None:
     check, login = "`cellagent modem check`", "`cellagent login api_key`"
     assert pasteable_hint(check, "", Session()) == check
