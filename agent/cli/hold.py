@@ -1,5 +1,7 @@
 """`cellagent hold`: the running agent lets go of a kit, while a command runs."""
 
+import os
+
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note
@@ -32,10 +34,11 @@ async def command(session: Session, kit: str, cmd: tuple[str, ...]) -> int:
     from agent.daemon.control.protocol import HoldAnswer, HoldRequest
     from agent.daemon.control.socket import control_socket_of
 
-    configuration, kit = session.configuration, kit or session.port or ""
+    named = kit or session.port or os.environ.get("CELLAGENT_PORT", "")
+    configuration = session.configuration
     control_socket = control_socket_of(configuration.state_dir, configuration.name)
     held_by = f"{cmd[0]} of {process_name()}" if cmd else process_name()
-    async with open_request(control_socket, HoldRequest(kit, held_by)) as connection:
+    async with open_request(control_socket, HoldRequest(named, held_by)) as connection:
         held = await connection.answer(HoldAnswer, TURN_S)
         if session.json and not cmd:
             emit({"held": held.kit, "port": held.port})

@@ -33,6 +33,7 @@ from agent.daemon.status import StatusRegistry
 from agent.errors import Unreachable
 from agent.outbox import Outbox, delivery_loop
 from agent.outbox.items import Item
+from tests.support.commands.command_line import cellagent
 from tests.support.commands.running_agent import (
     Served,
     agent_on,
@@ -85,6 +86,9 @@ async def test_hold_lets_go_of_the_port_while_a_command_runs(
         )
         done = await agent.run("hold", "kit", "--", sys.executable, "-c", script)
         assert done.code == 7, done.err
+        elsewhere = {**agent.environment, "CELLAGENT_PORT": "/dev/of-another"}
+        other = await cellagent("hold", "--", sys.executable, "-c", script, environment=elsewhere)
+        assert (other.code, "no kit '/dev/of-another'" in other.err) == (2, True)
         await agent.until("kit", "link", "waiting")
         await agent.until("kit", "link", "well")
 
