@@ -109,18 +109,20 @@ def _on_port(profile: Profile, port: str) -> Profile:
     Where it is another kit's than `kit.port`, what was set for that one is not said of it. What
     opens the port says what is wrong with it.
     """
-    own, kit, fota = profile.kit.port, replace(profile.kit, port=port), profile.fota
+    own, kit = profile.kit.port, replace(profile.kit, port=port)
+    fota, credentials = profile.fota, profile.credentials
     if own and not same_kit(own, port):
         unset = KitSettings()
         kit = replace(kit, **{key: getattr(unset, key) for key in OF_ONE_KIT})
         by_mcuboot = fota.mcuboot_port and fota.installer == "auto" and not fota.command
         installer = "mcuboot" if by_mcuboot else fota.installer  # it says what it lacks
         fota = replace(fota, installer=installer, mcuboot_port="")
+        credentials = replace(credentials, device_key_file="")
     kits = {
         name: replace(kit, port=port) if kit.port == own else kit
         for name, kit in profile.kits.items()
     }
-    return replace(profile, kit=kit, kits=kits, fota=fota)
+    return replace(profile, kit=kit, kits=kits, fota=fota, credentials=credentials)
 
 
 def profile_name(flag: str | None = None, document: Mapping[str, object] | None = None) -> str:

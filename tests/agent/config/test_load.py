@@ -83,6 +83,7 @@ def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
         'device_id = "of-own"\nconsole_port = "/dev/own-1"\ncompanion_port = "/dev/own-wifi"\n'
         'hardware_version = "nrf9161dk"\nsoftware_type = "main"\nsoftware_version = "1"\n'
         '[profiles.lab.fota]\nmcuboot_port = "/dev/own-1"\n'
+        '[profiles.lab.credentials]\ndevice_key_file = "own.pem"\n'
     )
     of_own = load().profile
     monkeypatch.setenv("CELLAGENT_PORT", named if by == "environment" else "/dev/third")
@@ -93,6 +94,7 @@ def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
         return
     assert found.profile.kit == KitSettings(port=named, baud=9600)
     assert found.profile.fota == FotaSettings(installer="mcuboot"), "it is told what is not set"
+    assert found.profile.credentials.device_key_file == ""
     assert found.origins["kit.device_id"].kind == "default"
 
 

@@ -195,6 +195,14 @@ def test_the_modem_takes_precedence_over_a_key_file_of_this_host(configured):
     assert (type(by_file).__name__, type(by_modem).__name__) == ("DeviceKey", "ModemJwt")
 
 
+def test_a_key_file_is_of_none_of_several_kits_until_one_is_chosen(configured):
+    key = '[profiles.lab.credentials]\ndevice_key_file = "key.pem"\n'
+    kits = '[profiles.lab.kits.a]\nport = "COM1"\n[profiles.lab.kits.b]\nport = "COM2"\n'
+    assert Scheme.DEVICE_JWT not in connect(configured(key + kits)).keyring
+    with pytest.raises(ConfigError, match=r"kit\.device_id is not set"):
+        connect(configured(key))
+
+
 @pytest.mark.contract("D10.6", "D8.5")
 @pytest.mark.parametrize(
     ("prefer", "others", "chosen"),
