@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from agent.testing.loop_thread import LoopThread
 from agent.testing.sources import KitSource, console_file
 from at.driver.opening import transport_of
 from at.ports.process_lock import HeldByAnother, ProcessLock
+from at.ports.usb import device_of
 from at.transcripts.recorder import RecordingTransport
 from at.transcripts.refresh import refreshed_file
 from at.transcripts.relay import Relay
@@ -56,7 +56,7 @@ def _taken(kits: Sequence[KitEntry], tell: Callable[[str], None]) -> tuple[KitEn
                 if kit.is_virtual:
                     return kit, None
                 make_folder(folder)
-                name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
+                name = hashlib.sha256(device_of(kit.port).encode()).hexdigest()[:16]
                 try:
                     return kit, ProcessLock(folder / f"{name}.lock")
                 except HeldByAnother as error:

@@ -9,10 +9,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 from agent.testing.choice import KitEntry
 from agent.testing.live_kit import leased
 from agent.testing.paths import file_name
+from at.ports.usb import SEGGER
 from tests.support.commands.user_project import UserProject
 from tests.support.modem.served_kit import served
 
@@ -66,6 +69,8 @@ def test_what_fixtures_of_the_user_say_is_recorded_before_the_test_and_behind_it
 
 AT_THE_END = """
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 @pytest.fixture
 def turned_off(modem_sync, request):
@@ -97,6 +102,8 @@ def test_what_a_finalizer_says_and_a_fixture_that_asks_by_name_is_recorded_too(
 
 ANYIO = """
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 @pytest.fixture
 def anyio_backend():
@@ -122,6 +129,8 @@ def test_a_modem_needs_no_more_than_something_that_runs_coroutines(project: User
 
 EVERY_BACKEND = """
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 @pytest.mark.anyio
 async def test_fails(modem):
@@ -152,6 +161,8 @@ def test_unrelated_projects_see_nothing_of_it(project: UserProject) -> None:
 
 MATRIX = """
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 
 @pytest.mark.kit_matrix("virtual faults")
@@ -253,6 +264,17 @@ def test_who_has_the_kit_that_a_test_waits_for_is_told_at_once_and_where_its_tim
     assert len(re.findall(f"(?m)^E +{waits}$", told)) == 1
 
 
+def test_a_kit_is_taken_once_by_whatever_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = ListPortInfo("/dev/ttyACM0")
+    port.vid, port.serial_number = SEGGER, "000960012345"
+    monkeypatch.setattr(list_ports, "comports", lambda: [port])
+    by_number, free = KitEntry("serial:960012345"), KitEntry("/dev/free")
+    with leased([KitEntry("/dev/ttyACM0")], print), leased([by_number, free], print) as taken:
+        assert taken is free
+    with leased([by_number, free], print) as taken:
+        assert taken is by_number
+
+
 def test_a_run_leaves_nothing_of_one_that_was_killed(project: UserProject) -> None:
     """As the worker of xdist whose test runs into the time-out of its thread."""
     temporary = project.folder / "temporary"
@@ -267,6 +289,8 @@ def test_a_run_leaves_nothing_of_one_that_was_killed(project: UserProject) -> No
 UNPLUGGED = """
 import os
 import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 def test_it(kit_port, kit):
     with open(kit_port, "r+b", buffering=0) as port:
