@@ -212,8 +212,8 @@ class KitAgent:
 
     @property
     def device_id(self) -> str:
-        """The kit's device id, "" while it is not known."""
-        return self._profile_with_id().kit.device_id
+        """The id under which the kit's items are in the outbox, "" while it is not known."""
+        return self.settings.device_id or self._store.record.known_id
 
     def _speaking_for_kit(self, client: HttpClient) -> HttpClient:
         own_token = ModemJwt(self._ask_modem, self.settings.device_id)

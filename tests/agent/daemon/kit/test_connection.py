@@ -120,7 +120,7 @@ async def test_what_a_kit_prints_that_does_not_answer_yet_is_stored_and_waits_fo
     KitStore(tmp_path, "lab", "kit").update(known_id="the-first", port="/dev/ttyACM0")
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
         kit = kit_of(modem, tmp_path, monkeypatch, StatusRegistry(), outbox)
-        assert kit.link.concern.status.device_id == "the-first"
+        assert kit.link.concern.status.device_id == kit.device_id == "the-first"
         with pytest.raises(LinkLost):
             await kit.link.run()
         assert totals(outbox).waiting == len(printed)
