@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.provisioning.boards.board import BoardLocation
 from at.driver.opening import is_system_port
-from at.ports.usb import Listing, UsbPort, known_kits, resolve, system_ports
+from at.ports.usb import Listing, UsbPort, device_of, known_kits, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
 
@@ -16,11 +16,11 @@ def named_boards(
     names: Sequence[str], slots: Mapping[str, str], listing: Listing = system_ports
 ) -> list[BoardLocation]:
     """Return the locations of boards on named ports; a kit's location includes its USB port."""
-    known = {port.device: port for port in listing()}
-    known |= {f"serial:{port.serial}": port for port in _kits(list(known.values()))}
+    ports = listing()
+    listed = {port.device: port for port in ports}
     locations = []
     for name in dict.fromkeys(names):
-        port = known.get(name)
+        port = listed.get(device_of(name, lambda: ports))
         locations.append(
             _location(port, name, slots)
             if port

@@ -49,6 +49,14 @@ def test_named_ports_keep_their_order_and_name_and_none_is_listed_twice(hub: lis
     assert found[0] == BoardLocation("", "", "far", far)
 
 
+def test_a_board_is_in_its_slot_by_whatever_name(hub: list[Path], tmp_path: Path) -> None:
+    link = tmp_path / "by-id"
+    link.symlink_to(hub[0])
+    for name in ("serial:1050934568", "serial:001050934568", str(hub[0]), str(link)):
+        found = named_boards([name], SLOTS)
+        assert found == [BoardLocation("001050934568", "1-2.4", "A4", name)]
+
+
 @pytest.mark.parametrize(("names", "all_kits"), [((), False), (("/dev/ttyACM0",), True)])
 def test_boards_are_named_or_all_are_asked_for_and_never_both(
     names: tuple[str, ...], all_kits: bool
