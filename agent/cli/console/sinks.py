@@ -37,14 +37,15 @@ def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker
     Then come the kit's own events, its USB identity, and the id that `run` knows it by. Raises
     UsageError for a name that breaks its rule, UntrustedPlace.
     """
-    from agent.daemon.kit.identity import record_at
+    from agent.daemon.kit.identity import kits_folder, record_at
     from at.ports.usb import usb_kit_at
 
     configured_names = given | profile_identity(session.kit)
     configured_names.identity()  # raises before anything is opened
     port = session.kit.port
     usb = usb_kit_at(port, session.usb_ports)
-    record = record_at(session.configuration.state_dir, port, usb)
+    own = kits_folder(session.configuration.state_dir, session.configuration.name)
+    record = record_at(own, port, usb) or record_at(own.parent, port, usb)
     known = PartialIdentity(
         record.known_id if record else "", usb.model.board if usb and usb.model else ""
     )

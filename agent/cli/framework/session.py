@@ -265,7 +265,7 @@ def _has_answered(port: str, listing: Listing) -> bool:
     from at.ports.usb import usb_kit_at
 
     try:
-        return record_at(state_dir(), port, usb_kit_at(port, listing)) is not None
+        return record_at(state_dir() / "kits", port, usb_kit_at(port, listing)) is not None
     except UntrustedPlace:
         return False
 

@@ -344,8 +344,8 @@ def names_of(state_dir: Path, profile: str, device_id: str) -> device_identity.P
 
 
 def _records(folder: Path) -> Iterator[KitRecord]:
-    """Yield the records in a folder that can be read."""
-    for file in sorted(folder.rglob("*.json")):
+    """Yield the records in a folder that can be read, what was written last first."""
+    for file in sorted(folder.rglob("*.json"), key=lambda file: -file.stat().st_mtime):
         with suppress(OSError, msgspec.DecodeError, ValueError):
             yield _record_in(file)
 
@@ -366,13 +366,14 @@ def _record_in(file: Path) -> KitRecord:
     return record
 
 
-def record_at(state_dir: Path, port: str, usb: UsbPort | None) -> KitRecord | None:
+def record_at(folder: Path, port: str, usb: UsbPort | None) -> KitRecord | None:
     """Return the record of the kit that `run` last spoke to on a port, None for none.
+
+    `folder` is that of a profile's kits, or the one above it, for those of any profile.
 
     A kit with a known USB identity is found by that, whatever its port is called now. Raises
     UntrustedPlace where others could change the records.
     """
-    folder = state_dir / "kits"
     require_trusted_folder(folder)
     for record in _records(folder):
         by_usb = usb is not None or bool(record.usb_serial)

@@ -1,16 +1,21 @@
-"""What `console --save` does when the disk does not take it."""
+"""What `console --save` does when the disk does not take it, and whose its items are."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from agent.cli.console import sinks
-from agent.cli.console.sinks import FileSink
+from agent.cli.console.sinks import FileSink, device_identity
+from agent.cli.framework.session import Session
+from agent.config.write import write_profile
 from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader
+from agent.daemon.kit.identity import KitStore, kits_folder
+from agent.files.paths import state_dir
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 from tests.support.harness.full_disk import files_end_at
@@ -77,3 +82,13 @@ async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     await sink.store(CHUNKS)
     await sink.close()
     assert notes[-1].startswith("lost, as it could not be saved: 3 items")
+
+
+def test_what_is_known_of_a_kit_on_a_port_is_what_this_profile_knows() -> None:
+    write_profile("lab", {"kit": {"port": "/dev/ttyS1"}}, {})
+    session = Session(profile_name="lab")
+    KitStore(state_dir(), "another", "kit").update(port="/dev/ttyS1", known_id="of-another")
+    assert device_identity(session, PartialIdentity()).sender == "of-another"
+    KitStore(state_dir(), "lab", "kit").update(port="/dev/ttyS1", known_id="of-lab")
+    os.utime(kits_folder(state_dir(), "lab") / "kit.json", (0, 0))
+    assert device_identity(session, PartialIdentity()).sender == "of-lab"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -237,13 +238,17 @@ def test_a_console_finds_the_id_of_its_kit_by_usb_or_by_its_port(tmp_path: Path)
     names_in(tmp_path, right, "right").update(contact(OTHER, device_id="uuid-2"))
 
     def known_id_at(port: str, serial: str = "") -> str | None:
-        record = record_at(tmp_path, port, at_usb(serial) if serial else None)
+        record = record_at(tmp_path / "kits", port, at_usb(serial) if serial else None)
         return record and record.known_id
 
     assert known_id_at("/dev/ttyACM7", "001050912345") == "uuid-1"
     assert known_id_at("/dev/ttyS1") == "uuid-2"
     assert known_id_at("/dev/ttyACM0", "001050967890") is None, "another kit"
     assert known_id_at("/dev/ttyS9") is None
+    names_in(tmp_path, right, "a-name-since").update(contact(IMEI, device_id="uuid-3"))
+    before = tmp_path / "kits" / "lab" / "right.json"
+    os.utime(before, (0, 0))
+    assert known_id_at("/dev/ttyS1") == "uuid-3", "the kit of before has another name, or is gone"
 
 
 def at(lat: float, lon: float) -> dict[str, object]:
