@@ -98,20 +98,26 @@ async def reports_of(session: Session, *, probe_all: bool) -> list[PortReport]:
 async def _named_by_the_profile(
     session: Session, reports: list[PortReport], held_devices: set[str]
 ) -> list[PortReport]:
-    """Probe the port of the profile if the list lacks it, or has it as not probed.
+    """Probe the ports of the profile that the list lacks, or has as not probed.
 
-    It may be no USB port (a virtual kit), or one that is probed only when it is named.
+    They may be no USB ports (virtual kits), or such as are probed only when they are named.
     """
-    named = session.profile.kit.port
-    if named.startswith("serial:"):
-        return []  # a kit that is listed, or not there
-    known = [report for report in reports if report.usb.device == named]
-    is_held = device_of(named, session.usb_ports) in held_devices
-    if not named or is_held or any(report.answers for report in known):
-        return []
-    for report in known:
-        reports.remove(report)
-    return await survey(named=[named], listing=session.usb_ports)
+    profile = session.profile
+    kits = [profile.kit] if profile.kit.port else profile.kits.values()
+    named = [kit.port for kit in kits if _is_to_probe(kit.port, reports, held_devices, session)]
+    reports[:] = [report for report in reports if report.usb.device not in named]
+    return await survey(named=named, listing=session.usb_ports) if named else []
+
+
+def _is_to_probe(
+    port: str, reports: list[PortReport], held_devices: set[str], session: Session
+) -> bool:
+    if not port or port.startswith("serial:"):
+        return False  # a kit that is listed, or not there
+    is_held = device_of(port, session.usb_ports) in held_devices
+    return not is_held and not any(
+        report.answers for report in reports if report.usb.device == port
+    )
 
 
 def as_json(report: PortReport) -> dict[str, object]:

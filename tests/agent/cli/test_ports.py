@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.ports import as_json
+from agent.config.write import write_profile
 from at.discovery import UsbPort, survey
 from tests.support.commands.command_line import completed as cellagent
 from tests.support.commands.command_line import objects
@@ -34,6 +35,19 @@ def test_a_kit_that_the_environment_names_is_asked_and_told(tmp_path: Path) -> N
     assert (ours["role"], ours["answers"], ours["dialect"]) == ("at", True, "at-host")
     others = [one for one in found if "role" in one and one is not ours]
     assert not [one for one in others if one["answers"]]
+
+
+def test_each_kit_of_the_profile_s_table_is_asked(tmp_path: Path) -> None:
+    ports = [str(tmp_path / f"kit-{number}") for number in (1, 2)]
+    write_profile("lab", {"kits": {Path(port).name: {"port": port} for port in ports}}, {})
+    ask = [*AGENT, "ports", "--json", "--profile", "lab"]
+    served = [*AGENT, "modem", "virtual", "--count", "2", "--pty", str(tmp_path / "kit"), "--"]
+    ended = subprocess.run(
+        [*served, "env", "-u", "CELLAGENT_PORT", *ask], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = [one for one in map(json.loads, ended.stdout.splitlines()) if one.get("answers")]
+    assert [one["port"] for one in found] == ports
 
 
 @pytest.mark.contract("C8")
