@@ -17,9 +17,9 @@ import agent
 from agent.cli.doctor import checks
 from agent.cli.doctor.checks import Checks, Line
 from agent.cli.framework.command import agent_command, emit, json_line, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
-from agent.daemon.status import pasteable
 from agent.errors import AgentError
 from agent.redact import redact
 from at.protocol.errors import AtError
@@ -76,7 +76,7 @@ def _one_step(step: str, session: Session) -> str:
 
     One that begins with a command is that command, unless something has to be done after it.
     """
-    step = pasteable(step, session.profile_name or "", session.port or "")
+    step = pasteable_hint(step, "", session)
     command = re.match(r"`([^`]+)`(?!.*\bthen\b)", step)
     return command[1] if command else step
 

@@ -304,3 +304,12 @@ async def test_the_report_holds_no_secret_and_names_nobody(
     assert '"state": "ok"' in text  # which is the name of the organization, too
     assert "hosts.device_cloud" in text
     assert str(Path.home()) not in text
+
+
+async def test_of_several_kits_it_says_how_it_looks_at_one(private_home: Path) -> None:
+    with served(private_home) as kit:
+        kits = {"left": {"port": str(kit.port)}, "right": {"port": "/dev/no-such-port"}}
+        write_profile("lab", {"kits": kits}, {})
+        done = await cellagent("doctor", "--profile", "lab", "--json")
+    [told] = [line for line in done.lines if line["check"] == "kit"]
+    assert f"`cellagent doctor --profile lab --json --port {kit.port}`" in told["next"]
