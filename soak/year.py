@@ -105,7 +105,7 @@ class Year:
         self.box = DayOutbox(
             folder / "outbox", LIMITS, clock=self.wall, since_boot=self.now, boot="a boot"
         )
-        self.stores = {kit: KitStore(folder, kit) for kit in KITS}
+        self.stores = {kit: KitStore(folder, "year", kit) for kit in KITS}
         self.journals = {kit: Journal(journal_folder(folder, kit)) for kit in KITS}
         self.is_out = False
         self.stored = self.taken = 0
