@@ -193,9 +193,11 @@ def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
         "<wrn> net_lwm2m_rd_client: Registration update failed with 4.04",
         "<err> app: shadow update failed: -5",
         "<wrn> lte: PSM parameter update failed",
+        "ERROR Modem DFU failed with error: Errorcode: CouldNotCallFunction (0x9)",
+        "MCUboot DFU failed. Errorcode: CouldNotOpenDevice (0x4)",
     ],
 )
-def test_not_each_update_is_one_of_firmware(line: str) -> None:
+def test_not_each_update_is_a_download(line: str) -> None:
     assert "download-failed" not in _causes(line)
 
 
