@@ -213,7 +213,7 @@ LOST_END = re.compile(
 )
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
-    r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
+    r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*(?: ERROR)?:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
     r"(?<!\s)(?>\s+)(?://|#\s|<-+\s|[←【]"
     r"|\[[A-Z][^\[\]\"]*\](?: dt=\w+)?$).*",
     re.IGNORECASE | re.DOTALL,

@@ -157,6 +157,12 @@ def test_what_firmware_notes_behind_a_command_and_its_answer_is_none_of_them() -
     assert [step.data for step in made.steps] == [b"AT+CEREG=5\r", b"OK\r\n"]
 
 
+@pytest.mark.parametrize("behind", ["// no card in it", "# no card", "<-- here", "[CPIN] dt=2ms"])
+def test_what_stands_behind_an_error_with_a_number_is_none_of_it(behind: str) -> None:
+    made = import_log(f"AT+CPIN?\n+CME ERROR: 10  {behind}\n").transcript
+    assert [step.data for step in made.steps] == [b"AT+CPIN?\r", b"+CME ERROR: 10\r\n"]
+
+
 def test_a_log_that_lost_its_line_ends_is_read_exchange_by_exchange() -> None:
     log = (
         'AT+CGSN=1 +CGSN: "352656100000009" OK AT+CMEE=1 OK AT+CFUN=1 +CME ERROR: 514 '
