@@ -80,7 +80,7 @@ LEADS = (
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
         r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)(?: *\])?"
-        r"(?:[\s:]|-(?!-*>))+(?=\S)",
+        r"(?:[\s:]|-(?!-*>))+(?!//|#\s)(?=\S)",  # behind an answer ERROR may stand a remark
         re.IGNORECASE,
     ),
     re.compile(r"[\w.-]+:[\w-]+\.py:\d+ +"),  # pytest's

@@ -157,6 +157,12 @@ def test_what_firmware_notes_behind_a_command_and_its_answer_is_none_of_them() -
     assert [step.data for step in made.steps] == [b"AT+CEREG=5\r", b"OK\r\n"]
 
 
+@pytest.mark.parametrize("remark", ["// why?", "# no card"])
+def test_an_error_with_a_remark_behind_it_is_an_answer_and_no_level_of_a_log(remark: str) -> None:
+    made = import_log(f"AT+CIMI\nERROR {remark}\nAT\nOK\n").transcript
+    assert made.steps[1].data == b"ERROR\r\n"
+
+
 @pytest.mark.parametrize("behind", ["// no card in it", "# no card", "<-- here", "[CPIN] dt=2ms"])
 def test_what_stands_behind_an_error_with_a_number_is_none_of_it(behind: str) -> None:
     made = import_log(f"AT+CPIN?\n+CME ERROR: 10  {behind}\n").transcript
