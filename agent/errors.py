@@ -119,6 +119,10 @@ class ServiceRefusal(AgentError):
     kind = "service"
 
 
+NOTHING_FOUND = 40499
+"""The device cloud's own number of a 404 that is no error: there is nothing to return."""
+
+
 class NotFound(ServiceRefusal):
     """404 or 410: there is no such thing, or no such path."""
 

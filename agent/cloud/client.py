@@ -18,10 +18,19 @@ from agent.cloud.account import (
     MakeServiceKeyAndToken,
     ServiceTokenIssued,
 )
+from agent.cloud.conventions import Page
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.config.urls import is_loopback_url
-from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
+from agent.errors import (
+    NOTHING_FOUND,
+    AgentError,
+    BadAnswer,
+    DeadlineExceeded,
+    NotFound,
+    PreconditionFailed,
+    ServiceRefusal,
+)
 from agent.http.download_targets import addresses_of, addresses_to_try, plain_target
 from agent.json_value import JSONValue
 
@@ -88,6 +97,15 @@ class DeviceCloud:
         picked = chosen or device_reads.Filter()
         return self.walk(device_reads.TransformDevices(transform, picked))
 
+    async def page(self, call: ListCall[T]) -> Page[T]:
+        """Return one page: an empty one, too, for a 404 whose number says that there is none."""
+        try:
+            return await self.client.send(call)
+        except NotFound as refusal:
+            if refusal.code != NOTHING_FOUND:
+                raise
+            return Page((), 0, None)
+
     async def walk(self, call: ListCall[T]) -> AsyncIterator[T]:
         """Yield the items of a list from the page of `call` on.
 
@@ -95,7 +113,7 @@ class DeviceCloud:
         """
         empty, tokens = 0, {call.page_token}
         while True:
-            page = await self.client.send(call)
+            page = await self.page(call)
             for item in page.items:
                 yield item
             if page.next_token is None:

@@ -7,9 +7,9 @@ from typing import ClassVar
 from agent.call import Call, Request, Response, Scheme, T_co
 from agent.config.profile import Profile
 from agent.config.project import ProjectSlugs
+from agent.errors import NOTHING_FOUND
 from agent.location.position import Position
 
-_NOTHING_FOUND = 40499
 _DEVICE = "x-custom-device-id"
 LEGACY_WARNING = (
     "the location path without organization and project is deprecated: `cellagent config set "
@@ -79,7 +79,7 @@ class ProjectCall(Call[T_co]):
         if status != 404:
             return ""
         # The other codes of a 404 are about the path, not about the scan.
-        if code == _NOTHING_FOUND:
+        if code == NOTHING_FOUND:
             return "no position is known for what was heard: scan again, or allow coarse results"
         if project is None:
             return f"no position was found, or the legacy path is gone: {LEGACY_WARNING}"

@@ -96,7 +96,7 @@ async def _list(
         out.end()
         return
     one = replace(call, page_limit=per_page or call.page_limit, page_token=page or None)
-    found = await cloud.client.send(one)
+    found = await cloud.page(one)
     for item in found.items:
         add(item)
     following = "the last page"

@@ -47,6 +47,7 @@ async def offer(
     Without --device and --tag the job is for the kit in use: `kit.device_id` of the profile, or
     what its modem says it is. `fota pull` or a running agent then carries it out.
     """
+    from agent.cloud.client import DeviceCloud
     from agent.cloud.conventions import missing
     from agent.cloud.device_reads import Filter, ListDevices
     from agent.cloud.firmware import CreateJob, DeleteFirmware, UploadFirmware, bundle
@@ -57,8 +58,9 @@ async def offer(
     where = ", where such a kit is" if devices or tags else ""
     devices = devices if devices or tags else (await _kit_in_use(session),)
     async with session.client() as client:
+        cloud = DeviceCloud(client)
         for tag in tags:  # a job for a tag that nobody has is taken, and does nothing
-            if not (await client.send(ListDevices(Filter(tags=(tag,)), page_limit=1))).items:
+            if not (await cloud.page(ListDevices(Filter(tags=(tag,)), page_limit=1))).items:
                 raise NotFound(f"no device has the tag {tag}", hint=missing(404))
         packed = bundle(content, told, name=name or image.name, file_type=file_type)
         bundle_id = await client.send(UploadFirmware(packed))

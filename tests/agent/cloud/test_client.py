@@ -13,6 +13,7 @@ from agent.errors import (
     DeadlineExceeded,
     Forbidden,
     InvalidRequest,
+    NotFound,
     PreconditionFailed,
     Unauthorized,
 )
@@ -85,6 +86,20 @@ async def test_read_change_write_gives_up_after_its_tries(cloud: DeviceCloud) ->
     with pytest.raises(PreconditionFailed):
         await cloud.change(seed.GENERIC, decide, tries=3)
     assert asked == 3
+
+
+@pytest.mark.parametrize(("number", "empty"), [(40499, True), (40410, False)])
+async def test_a_list_that_is_told_to_be_empty_by_a_404_is_empty(number: int, empty: bool) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={"code": number, "message": "there are none"})
+
+    cloud = DeviceCloud(client(answer))
+    if empty:
+        assert await listed(cloud.devices(Filter(tags=("nobody",)))) == []
+        assert await listed(cloud.messages("nrf-1")) == []
+        return
+    with pytest.raises(NotFound, match="there are none"):
+        await listed(cloud.devices())
 
 
 @pytest.mark.contract("D7")
