@@ -11,11 +11,14 @@ from agent.errors import NothingListens, Unavailable, Untrusted
 
 LONGEST_RETRY_AFTER_S = 3600.0
 """The longest wait that a service may ask for: a garbled date must not silence the agent."""
-RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""408 and 425 ask for another try; the others are what the vendor's own clients repeat."""
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""408 and 425 ask for another try; 529 is a service's own word for "overloaded".
+
+The others are what the vendor's own clients repeat.
+"""
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
-NOT_TAKEN_STATUSES = frozenset({425, 429, 503})
+NOT_TAKEN_STATUSES = frozenset({425, 429, 503, 529})
 """The service says itself that it did not take the request: safe even for what may not repeat."""
 
 

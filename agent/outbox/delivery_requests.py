@@ -20,7 +20,7 @@ from agent.outbox.items import Item, ItemKind
 from agent.retry import NO_RETRY
 from at.protocol.errors import AtError
 
-_TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
+_TRY_AGAIN = frozenset({408, 409, 411, 425, 429, 529})
 
 
 def request_id(items: Sequence[Item]) -> str:

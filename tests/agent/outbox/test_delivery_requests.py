@@ -128,6 +128,7 @@ async def test_a_dump_that_waits_for_its_commit_is_committed_not_sent_again(answ
         (Unreachable("no such name", sent=False), 1, FailureKind.LATER),
         (Untrusted("another certificate"), 1, FailureKind.LATER),
         (RateLimited("", status=429), 1, FailureKind.LATER),
+        (ServerTrouble("", status=529), 1, FailureKind.LATER),
         (LinkLost("the modem makes no token"), 1, FailureKind.LATER),
         (Conflict("", status=409), 1, FailureKind.LATER),
         (InvalidRequest("", status=408), 1, FailureKind.LATER),
