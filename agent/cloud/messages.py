@@ -1,7 +1,7 @@
 """Messages of devices: sent in a device's name, listed by a user."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from agent.call import Request, Response, StatusCall
 from agent.cloud.conventions import (
@@ -72,7 +72,8 @@ class ListMessages(ListCall[Message]):
             if when is not None:
                 if when.tzinfo is None:
                     raise UsageError(f"{name} has no time zone")
-                query.append((name, when.isoformat(timespec="milliseconds")))
+                utc = when.astimezone(UTC).replace(tzinfo=None)
+                query.append((name, f"{utc.isoformat(timespec='milliseconds')}Z"))
         return Request("GET", "/v1/messages", query)
 
     def parse(self, response: Response) -> Page[Message]:

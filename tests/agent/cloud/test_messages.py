@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -38,9 +38,10 @@ def test_what_a_message_lacks_is_empty(absent: bytes) -> None:
     assert (message.device_id, message.topic, message.received_at) == ("", "", None)
 
 
-def test_a_time_is_asked_for_to_the_millisecond() -> None:
+def test_a_time_is_asked_for_in_utc_to_the_millisecond() -> None:
     when = datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=UTC)
-    assert ("inclusiveStart", "2026-01-01T00:00:00.123+00:00") in (
-        ListMessages(start=when).request().query
-    )
+    elsewhere = when.astimezone(timezone(timedelta(hours=2)))
+    for start in (when, elsewhere):
+        query = ListMessages(start=start).request().query
+        assert ("inclusiveStart", "2026-01-01T00:00:00.123Z") in query
     assert not SendMessage("kit", {}).repeatable, "the same message would be there twice"
