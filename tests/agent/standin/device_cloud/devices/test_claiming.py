@@ -38,6 +38,18 @@ async def test_a_device_is_claimed_once_and_can_be_released(api: Api) -> None:
     assert (await api.call("GET", path)).status_code == 404
 
 
+async def test_the_tag_and_the_names_of_the_services_own_guide_are_taken(api: Api) -> None:
+    claim = {"claimToken": attestation_token(DEVICE), "tags": ["location=Trondheim"]}
+    made = await api.call("POST", "/claimed-devices", json=claim)
+    assert made.status_code == 201, made.text
+    assert made.json()["tags"] == ["location=Trondheim"]
+    names = "O=Nordic Semiconductor,L=Trondheim,C=no,CN=0123456789"
+    command = {"certificateSigningRequest": {"secTag": 16852753, "attributes": names}}
+    path = f"/claimed-devices/{DEVICE}/provisioning"
+    commanded = await api.call("POST", path, json={"request": command})
+    assert commanded.status_code == 201, commanded.text
+
+
 async def test_a_token_of_another_form_claims_nothing(api: Api) -> None:
     for token in ("", "x" * 40, attestation_token(DEVICE)[1:], attestation_token(DEVICE) + "!"):
         answer = await api.call("POST", "/claimed-devices", json={"claimToken": token})
