@@ -225,11 +225,12 @@ class ProjectKey(Credential):
             raise ConfigError(f"account.project_key_header: {header!r} is no header name")
         self.secret = secret
         self._header = header.lower()
-        self.refused = dict.fromkeys(
-            (_UNAUTHORIZED, _FORBIDDEN),
+        compare = (
             "compare the key with that of `cellagent observe project-key`; one ends at once when "
-            f"it is cycled; check the header's name in account.project_key_header, {header}, too",
+            f"it is cycled; check the header's name in account.project_key_header, {header}, too"
         )
+        plan = "; if both are right, a quota of the project's plan may be used up"
+        self.refused = {_UNAUTHORIZED: compare, _FORBIDDEN: compare + plan}
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the header. Raises WrongCredential for a path that takes no project key."""

@@ -112,5 +112,7 @@ async def test_the_project_key_goes_under_the_configured_header_to_its_own_paths
         "/api/v0/releases/latest",
     ):
         await credential.headers(Push(path))
+    assert "quota" not in credential.advice(401)
+    assert "quota" in credential.advice(403), "as the service documents this status"
     with pytest.raises(ConfigError, match="no header name"):
         ProjectKey(Secret("project-key-of-the-test"), header="X: 1\r\nY")
