@@ -14,11 +14,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cbor2 import CBORError
+from cbor2 import CBORError, dumps, loads
 from serial import Serial
+from smp.error import MGMT_ERR
 from smp.exceptions import SMPException
-from smp.image_management import ImageState, ImageStatesReadResponse
-from smp.os_management import BootloaderInformationReadResponse
+from smp.image_management import IMG_MGMT_ERR, ImageState, ImageStatesReadResponse
+from smp.os_management import OS_MGMT_RET_RC, BootloaderInformationReadResponse
 from smpclient import SMPClient
 from smpclient.exceptions import SMPClientException, SMPUploadError
 from smpclient.generics import error
@@ -37,6 +38,12 @@ _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
 _SEQUENCE = 6
 """Where the header of a request and of its answer has the number that both share."""
+_BODY = 8
+_ERRORS = {
+    group: frozenset(map(int, known))
+    for group, known in ((None, MGMT_ERR), (0, OS_MGMT_RET_RC), (1, IMG_MGMT_ERR))
+}
+"""The errors that smp has names for, by their group; those of no group are None's."""
 _SILENCES = 20
 """Packets of an upload without an answer after which it ends; two, where it got nowhere between."""
 _REPEATS = 100
@@ -84,7 +91,26 @@ class _Transport(SMPSerialTransport):
             if frame == self.asked:
                 self.echoes = True
             elif frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
-                return frame
+                return _with_named_error(frame)
+
+
+def _with_named_error(frame: bytes) -> bytes:
+    """Return an answer that smp can parse: another error as EUNKNOWN, its number as the reason.
+
+    An application has errors of its own, from 256 on or in its own groups.
+    """
+    try:
+        told = loads(frame[_BODY:])
+        error = told.get("err", told)
+        number, group = error.get("rc", 0), error.get("group")
+        if number in _ERRORS.get(group, ()):
+            return frame
+        own = f"error {number}" + ("" if group is None else f" of group {group}")
+        reason = ": ".join(filter(None, (own, told.get("rsn"))))
+    except (CBORError, ValueError, TypeError, AttributeError):
+        return frame  # that it is no SMP is told where it is parsed
+    body = dumps({"rc": int(MGMT_ERR.EUNKNOWN), "rsn": reason})
+    return frame[:2] + len(body).to_bytes(2, "big") + frame[4:_BODY] + body
 
 
 class _Mode(BootloaderInformationReadResponse, extra="ignore"):

@@ -155,6 +155,26 @@ async def test_an_upload_that_does_not_fit_is_named(tmp_path: Path) -> None:
             await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"rc": 257, "rsn": "no downgrade"}, "error 257: no downgrade"),
+        ({"rc": 257}, "error 257"),
+        ({"err": {"group": 64, "rc": 5}}, "error 5 of group 64"),
+        ({"err": {"group": 1, "rc": 34}}, "error 34 of group 1"),
+        ({"err": {"group": 1, "rc": 28}}, "IMAGE_ALREADY_PENDING"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["_take", "_set_state"])
+async def test_an_error_of_the_applications_own_is_a_refusal_that_names_it(
+    tmp_path: Path, asked: str, answer: dict[str, Any], words: str
+) -> None:
+    async with kit(tmp_path) as served:
+        setattr(served, asked, lambda _body: answer)
+        with pytest.raises(InstallFailed, match=f"{words}$"):
+            await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
+
+
 async def test_bytes_that_arrive_as_others_are_told_in_words(tmp_path: Path) -> None:
     async with kit(tmp_path) as served:
         take = served._take
