@@ -61,7 +61,10 @@ def browser(trace: str = "") -> Iterator[WebDriver]:
         logs["performance"] = "ALL"
         options.add_experimental_option("perfLoggingPrefs", {"traceCategories": trace})
     options.set_capability("goog:loggingPrefs", logs)
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    # It outlives a test, whose HOME is its own; and it writes beside its profile, too.
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), folder)
+    service = Service(shutil.which("chromedriver"), env={**os.environ, **homes})
+    driver = webdriver.Chrome(options=options, service=service)
     try:
         yield driver
     finally:
