@@ -345,9 +345,12 @@ def names_of(state_dir: Path, profile: str, device_id: str) -> device_identity.P
 
 def _records(folder: Path) -> Iterator[KitRecord]:
     """Yield the records in a folder that can be read, what was written last first."""
-    for file in sorted(folder.rglob("*.json"), key=lambda file: -file.stat().st_mtime):
+    found: list[tuple[float, KitRecord]] = []
+    for file in folder.rglob("*.json"):
         with suppress(OSError, msgspec.DecodeError, ValueError):
-            yield _record_in(file)
+            found.append((file.stat().st_mtime, _record_in(file)))
+    for _, record in sorted(found, key=lambda one: one[0], reverse=True):
+        yield record
 
 
 def _record_in(file: Path) -> KitRecord:

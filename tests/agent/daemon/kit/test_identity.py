@@ -249,6 +249,8 @@ def test_a_console_finds_the_id_of_its_kit_by_usb_or_by_its_port(tmp_path: Path)
     before = tmp_path / "kits" / "lab" / "right.json"
     os.utime(before, (0, 0))
     assert known_id_at("/dev/ttyS1") == "uuid-3", "the kit of before has another name, or is gone"
+    (before.parent / "gone.json").symlink_to("nowhere")
+    assert known_id_at("/dev/ttyACM7", "001050912345") == "uuid-1", "one that cannot be read"
 
 
 def at(lat: float, lon: float) -> dict[str, object]:
