@@ -187,7 +187,8 @@ device_cloud = "http://127.0.0.1:9"
 keyring = true
 """
 _OVER_SMP = """\
-[profiles.bench.fota]
+[profiles.bench.kits.left]
+port = "/dev/ttyACM7"
 mcuboot_port = "/dev/ttyACM8"
 """
 _WITH_METRICS = """\

@@ -158,7 +158,7 @@ def _how_to_set(scheme: Scheme, service: str) -> str:
         also = " and account.email" if scheme is Scheme.BASIC else ""
         return f"`cellagent config set {name}`, or set {SECRETS[name].variable}{also}"
     if scheme is Scheme.DEVICE_JWT:
-        return "`--port PORT` names a kit, whose modem makes it; or set credentials.device_key_file"
+        return "`--port PORT` names a kit, whose modem makes it; or set kit.device_key_file"
     return f"`cellagent config set credentials.service_key_files.{service or 'all'} FILE`"
 
 

@@ -34,14 +34,14 @@ class DeviceKey(DeviceToken):
     ) -> None:
         if not device_id:
             raise ConfigError(
-                "kit.device_id is not set: a token made with credentials.device_key_file has to "
-                "name the device"
+                "kit.device_id is not set: a token made with kit.device_key_file has to name the "
+                "device"
             )
         self._path = named_path(path)
         self._device_id = device_id
         self._now = now
         self.refused = {
-            401: f"credentials.device_key_file is {self._path}: is its public key registered for "
+            401: f"kit.device_key_file is {self._path}: is its public key registered for "
             f"{self._device_id!r}? "
             f"`cellagent device register-key {shlex.quote(self._device_id)} FILE` does it"
         }

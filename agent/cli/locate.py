@@ -47,7 +47,7 @@ async def command(
         kit = session.kit if modem else None
         # Only the legacy path takes a kit's own token; a key on this host takes precedence.
         ask = None
-        if modem and profile.location.legacy and not profile.credentials.device_key_file:
+        if modem and profile.location.legacy and not profile.kit.device_key_file:
             ask = ask_modem(modem, profile.provisioning.security_tag)
         gate = partial(require_firmware, modem) if modem else refuse_any_kit
         client = await stack.enter_async_context(session.client(ask_modem=ask, kit_gate=gate))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent.config.nearest import nearest
 from agent.config.parse import leaves, profile_from, set_keys
-from agent.config.profile import OF_ONE_KIT, KitSettings, Profile
+from agent.config.profile import OF_ONE_KIT, OLDER_SECTIONS, KitSettings, Profile
 from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
 from agent.files.paths import config_file, is_there, secrets_file, state_dir
@@ -81,6 +81,9 @@ def load(
     )
     for key in set_keys(own):
         origins[key] = Origin("file", f"{file}: profiles.{name}.{key}")
+    for key, section in OLDER_SECTIONS.items():
+        if (old := f"{section}.{key}") in origins:
+            origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     if named := port or environ.get("CELLAGENT_PORT"):
         before, complete = dict(leaves(complete)), _on_port(complete, named)
@@ -109,20 +112,17 @@ def _on_port(profile: Profile, port: str) -> Profile:
     Where it is another kit's than `kit.port`, what was set for that one is not said of it. What
     opens the port says what is wrong with it.
     """
-    own, kit = profile.kit.port, replace(profile.kit, port=port)
-    fota, credentials = profile.fota, profile.credentials
+    own, kit, fota = profile.kit.port, replace(profile.kit, port=port), profile.fota
     if own and not same_kit(own, port):
+        if kit.mcuboot_port and fota.installer == "auto" and not fota.command:
+            fota = replace(fota, installer="mcuboot")  # it says what it lacks
         unset = KitSettings()
         kit = replace(kit, **{key: getattr(unset, key) for key in OF_ONE_KIT})
-        by_mcuboot = fota.mcuboot_port and fota.installer == "auto" and not fota.command
-        installer = "mcuboot" if by_mcuboot else fota.installer  # it says what it lacks
-        fota = replace(fota, installer=installer, mcuboot_port="")
-        credentials = replace(credentials, device_key_file="")
     kits = {
         name: replace(kit, port=port) if kit.port == own else kit
         for name, kit in profile.kits.items()
     }
-    return replace(profile, kit=kit, kits=kits, fota=fota, credentials=credentials)
+    return replace(profile, kit=kit, kits=kits, fota=fota)
 
 
 def profile_name(flag: str | None = None, document: Mapping[str, object] | None = None) -> str:

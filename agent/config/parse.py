@@ -8,7 +8,7 @@ import msgspec
 
 from agent.config.nearest import nearest, nearest_key
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.profile import HostSettings, KitSettings, Profile, Section
+from agent.config.profile import OLDER_SECTIONS, HostSettings, KitSettings, Profile, Section
 from agent.config.secrets import advice_if_secret
 from agent.config.urls import check_base_url
 from agent.config.value_types import ServiceUrl
@@ -40,10 +40,11 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         unset = f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
         hint = advice_if_secret(key) or unset
         raise ConfigError(f"{place}: there is no key {key!r}", hint=hint)
-    common, kits = table.get("kit"), table.get("kits")
+    common, kits = table.get("kit", {}), table.get("kits", {})
     if isinstance(common, dict) and isinstance(kits, dict):
+        common = {**_by_older_names(table), **common}
         own = {name: {**common, **kit} for name, kit in kits.items() if isinstance(kit, dict)}
-        table = {**table, "kits": {**kits, **own}}
+        table = {**table, "kit": common, "kits": {**kits, **own}}
     try:
         profile = msgspec.convert(table, Profile)
     except msgspec.ValidationError as error:
@@ -65,6 +66,12 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         )
     _check_pattern(profile.provisioning.label_pattern, f"{place}: provisioning.label_pattern")
     return profile
+
+
+def _by_older_names(table: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys of `kit` that a table sets by the names which they had before."""
+    sections = ((key, table.get(section)) for key, section in OLDER_SECTIONS.items())
+    return {key: old[key] for key, old in sections if isinstance(old, dict) and key in old}
 
 
 def _check_pattern(pattern: str, named: str) -> None:

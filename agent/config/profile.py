@@ -76,8 +76,7 @@ class CredentialSettings(Section, frozen=True):
     ] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
     device_key_file: value_types.PemFile = ""
-    """PEM of a P-256 key held by this host, for a device whose modem does not sign.
-    Example: ~/keys/device.pem"""
+    """The older name of `kit.device_key_file`. Example: ~/keys/device.pem"""
     service_key_files: dict[str, value_types.PemFile] = {}
     """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it.
     Example: {location = "~/keys/location.pem"}"""
@@ -117,6 +116,11 @@ class KitSettings(Section, frozen=True):
     """How long after a restart the kit's own firmware has to turn the modem on first."""
     slot: str = ""
     """The bench operator's name for the place on the hub. Example: A1"""
+    mcuboot_port: value_types.PortName = ""
+    """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
+    device_key_file: value_types.PemFile = ""
+    """PEM of a P-256 key held by this host, for a device whose modem does not sign.
+    Example: ~/keys/device.pem"""
 
 
 OF_ONE_KIT = (
@@ -127,8 +131,13 @@ OF_ONE_KIT = (
     "software_type",
     "software_version",
     "slot",
+    "mcuboot_port",
+    "device_key_file",
 )
 """The keys of `kit` that are right for the kit on its `port` alone."""
+
+OLDER_SECTIONS = {"mcuboot_port": "fota", "device_key_file": "credentials"}
+"""A key of `kit` -> the section that it was in before each kit had its own."""
 
 
 class LocationSettings(Section, frozen=True):
@@ -180,9 +189,9 @@ class FotaSettings(Section, frozen=True):
     """SHA-256 digests, in hex, of images that the operator trusts.
     Example: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
-    """The way onto the kit; auto: a `command`, else the `mcuboot_port`, else the AT port."""
+    """The way onto the kit; auto: a `command`, else its `mcuboot_port`, else the AT port."""
     mcuboot_port: value_types.PortName = ""
-    """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
+    """The older name of `kit.mcuboot_port`. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
     """The older name of `modem_source = kit`; what `modem_source` says goes before it."""
     command: tuple[str, ...] = ()

@@ -128,11 +128,11 @@ def _credentials(
         from agent.auth.modem_jwt import ModemJwt
 
         yield ModemJwt(ask_modem, kit.device_id)
-    elif profile.credentials.device_key_file and (kit.device_id or not profile.kits):
+    elif kit.device_key_file and (kit.device_id or not profile.kits):
         # Where none of several kits is chosen, it is nobody's.
         from agent.auth.key_files import DeviceKey
 
-        yield DeviceKey(profile.credentials.device_key_file, kit.device_id)
+        yield DeviceKey(kit.device_key_file, kit.device_id)
     if profile.credentials.service_key_files:
         from agent.auth.key_files import ServiceKeys
 

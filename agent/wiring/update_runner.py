@@ -11,6 +11,7 @@ from pathlib import Path
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.config import Configuration, Profile
+from agent.config.profile import FotaSettings, KitSettings
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError
 from agent.extras import require
@@ -117,15 +118,16 @@ def trust_of(profile: Profile) -> TrustPolicy:
 def needs_modem(profile: Profile) -> bool:
     """Return whether the kit's AT port is needed all along: for its id, versions or installer."""
     return (
-        _installer_name(profile) != "mcuboot"
+        _installer_name(profile.fota, profile.kit) != "mcuboot"
         or not profile.kit.device_id
         or bool(profile.kit.port or _kinds_by_kit(profile))
     )
 
 
 def require_installer(profile: Profile) -> None:
-    """Raise MissingExtra where the profile's installer needs one."""
-    if _installer_name(profile) == "mcuboot":
+    """Raise MissingExtra where the installer of a kit of the profile needs one."""
+    kits = (profile.kit, *profile.kits.values())
+    if "mcuboot" in {_installer_name(profile.fota, kit) for kit in kits}:
         require("an installation by MCUboot", "smpclient")
 
 
@@ -137,30 +139,31 @@ def installer_of(
     "auto" takes what is configured: a command, else an MCUboot port, else the AT port itself.
     The virtual modem takes images as Serial Modem does. `lock` is that of the kit's jobs.
     """
-    fota = profile.fota
-    chosen = _installer_name(profile)
+    fota, kit = profile.fota, profile.kit
+    chosen = _installer_name(fota, kit)
     if chosen == "command":
         from agent.fota.installers.command import CommandInstaller
 
-        return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock, profile.kit.port)
+        return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock, kit.port)
     if chosen == "mcuboot":
-        if not fota.mcuboot_port:
+        port = kit.mcuboot_port
+        mended = "`cellagent config set kit.mcuboot_port PORT`; `cellagent ports` lists them"
+        if not port:
             raise ConfigError(
-                "fota.installer is mcuboot, and fota.mcuboot_port names no port of this kit",
-                hint="`cellagent ports` lists them",
+                "fota.installer is mcuboot, and kit.mcuboot_port names no port of this kit",
+                hint=mended,
             )
-        ports = profile.kit.port, fota.mcuboot_port
-        may_be_of_another = len(profile.kits) > 1 or all(map(usb_kit_at, ports))
-        if may_be_of_another and not same_kit(*ports):
+        is_shared = sum(each.mcuboot_port == port for each in profile.kits.values()) > 1
+        may_be_of_another = is_shared or all(map(usb_kit_at, (kit.port, port)))
+        if may_be_of_another and not same_kit(kit.port, port):
             raise ConfigError(
-                f"fota.mcuboot_port, {fota.mcuboot_port}, is not seen to be a port of the kit on "
-                f"{profile.kit.port}: another kit would be updated in its place",
-                hint="give each kit with MCUboot a profile of its own, and an agent: "
-                "`cellagent run --profile NAME`",
+                f"kit.mcuboot_port, {port}, is not seen to be a port of the kit on {kit.port}: "
+                "another kit would be updated in its place",
+                hint=mended,
             )
         from agent.fota.installers.mcuboot import McubootInstaller
 
-        return McubootInstaller(fota.mcuboot_port, profile.kit.baud, observer.overheard)
+        return McubootInstaller(port, kit.baud, observer.overheard)
     if modem is None:
         raise ConfigError("installing over the AT port needs the kit's port", hint="`--port PORT`")
     return SerialModemInstaller(modem)
@@ -306,10 +309,9 @@ def _state_of(
     return ModemState(link or same_modem, profile.kit.settle_s)
 
 
-def _installer_name(profile: Profile) -> str:
-    fota = profile.fota
+def _installer_name(fota: FotaSettings, kit: KitSettings) -> str:
     if fota.installer != "auto":
         return fota.installer
     if fota.command:
         return "command"
-    return "mcuboot" if fota.mcuboot_port else "serial-modem"
+    return "mcuboot" if kit.mcuboot_port else "serial-modem"

@@ -252,7 +252,7 @@ class McubootInstaller:
         except _Silent as silent:
             raise NoAnswer(
                 f"no SMP server answers on {self.port}: {silent}",
-                hint="is the kit on? `cellagent config set fota.mcuboot_port PORT` names another "
+                hint="is the kit on? `cellagent config set kit.mcuboot_port PORT` names another "
                 "port of it",
             ) from None
 

@@ -169,7 +169,7 @@ class Bench:
             "provisioning": {"ledger": str(self.folder / "ledger.sqlite")},
         }
         if way.keys == "host":
-            values["credentials"] = {"device_key_file": str(self.folder / "device.pem")}
+            values["kit"]["device_key_file"] = str(self.folder / "device.pem")
         if way.keys == "service":
             key = str(Path(self.standin.credentials["service_key_file"]))
             values["credentials"] = {"service_key_files": {"all": key}}
@@ -413,7 +413,7 @@ async def test_with_no_kit_to_ask_no_token_of_one_is_made(bench: Bench, words: s
 
 async def test_an_updater_that_needs_no_modem_asks_one_all_the_same(bench: Bench) -> None:
     bench.use(WAYS["API key"])
-    configuration.set_value("fota.mcuboot_port", str(bench.folder / "mcuboot"), profile="sim")
+    configuration.set_value("kit.mcuboot_port", str(bench.folder / "mcuboot"), profile="sim")
     for words in ("fota check", "fota pull"):
         done = await bench.run(words)
         assert done.code == 3, done.out + done.err

@@ -82,8 +82,7 @@ def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
         'profile = "lab"\n[profiles.lab.kit]\nport = "/dev/own"\nbaud = 9600\nslot = "A1"\n'
         'device_id = "of-own"\nconsole_port = "/dev/own-1"\ncompanion_port = "/dev/own-wifi"\n'
         'hardware_version = "nrf9161dk"\nsoftware_type = "main"\nsoftware_version = "1"\n'
-        '[profiles.lab.fota]\nmcuboot_port = "/dev/own-1"\n'
-        '[profiles.lab.credentials]\ndevice_key_file = "own.pem"\n'
+        'mcuboot_port = "/dev/own-1"\ndevice_key_file = "own.pem"\n'
     )
     of_own = load().profile
     monkeypatch.setenv("CELLAGENT_PORT", named if by == "environment" else "/dev/third")
@@ -94,8 +93,24 @@ def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
         return
     assert found.profile.kit == KitSettings(port=named, baud=9600)
     assert found.profile.fota == FotaSettings(installer="mcuboot"), "it is told what is not set"
-    assert found.profile.credentials.device_key_file == ""
     assert found.origins["kit.device_id"].kind == "default"
+
+
+def test_what_each_kit_has_of_its_own_now_is_taken_by_its_older_name_too(file: Path) -> None:
+    file.write_text(
+        'profile = "lab"\n[profiles.lab.fota]\nmcuboot_port = "/dev/smp"\n'
+        '[profiles.lab.credentials]\ndevice_key_file = "key.pem"\n'
+        '[profiles.lab.kits.left]\nport = "/dev/left"\n'
+        '[profiles.lab.kits.right]\nport = "/dev/right"\nmcuboot_port = "/dev/right-1"\n'
+    )
+    found = load()
+    kits = {"kit": found.profile.kit, **found.profile.kits}
+    assert {name: (kit.mcuboot_port, kit.device_key_file) for name, kit in kits.items()} == {
+        "kit": ("/dev/smp", "key.pem"),
+        "left": ("/dev/smp", "key.pem"),
+        "right": ("/dev/right-1", "key.pem"),
+    }
+    assert found.origins["kit.mcuboot_port"].where.endswith("profiles.lab.fota.mcuboot_port")
 
 
 def test_the_profile_is_chosen_by_flag_then_environment_then_file(

@@ -86,10 +86,10 @@ async def kit_with_update(
     old = signed_image(folder, "1.0.0", name="old.bin")
     await virtual_kit(folder)
     async with smp_kit(folder, old, **options) as board:
-        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
-        if not offered:
-            fota += "\ninterval_s = 1.0"  # it is to be found soon
-        where = device_profile(folder, standin, fota, console_port=board.port)
+        # Where none is offered yet, it is to be found soon.
+        fota = "" if offered else "[profiles.bench.fota]\ninterval_s = 1.0"
+        ports = {"console_port": board.port, "mcuboot_port": board.port}
+        where = device_profile(folder, standin, fota, **ports)
         bench = Bench(board, where, standin)
         if offered:
             await bench.offer(folder)
@@ -300,8 +300,8 @@ async def test_a_kit_with_a_single_port_is_updated_over_its_at_port(
     job_id = await offer_update(standin, new.read_bytes(), "2.0.1")
     async with one_port(tmp_path, old) as served:
         board = served.board
-        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
-        async with agent_on(device_profile(tmp_path, standin, fota, console_port="same")) as agent:
+        ports = {"console_port": "same", "mcuboot_port": board.port}
+        async with agent_on(device_profile(tmp_path, standin, **ports)) as agent:
             await agent.until_status(ended)
             assert await job_status(standin, job_id) == "SUCCEEDED", agent.log
             await agent.until("kit", "link", "well")
@@ -366,8 +366,9 @@ async def test_a_kit_is_back_as_it_was_found_though_it_vanishes_and_the_agent_is
 
         board.answer, board.restart = watched, restarted  # type: ignore[method-assign]
         served.hears = hears
-        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"\ninterval_s = 1.0'
+        fota = "[profiles.bench.fota]\ninterval_s = 1.0"
         keys = {"settle_s": 1, "keep_online": "never", "console_port": "same"}
+        keys["mcuboot_port"] = board.port
         where = device_profile(tmp_path, standin, fota, **keys)
         async with agent_on(where) as agent:
             await agent.until("kit", "link", "well")

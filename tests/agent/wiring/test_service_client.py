@@ -188,7 +188,7 @@ def test_a_user_key_takes_precedence_over_a_password(configured):
 
 
 def test_the_modem_takes_precedence_over_a_key_file_of_this_host(configured):
-    key = '[profiles.lab.credentials]\ndevice_key_file = "key.pem"\n[profiles.lab.kit]\n'
+    key = '[profiles.lab.kit]\ndevice_key_file = "key.pem"\n'
     configuration = configured(key + 'device_id = "kit-1"\n')
     by_file = connect(configuration).keyring._by_scheme[Scheme.DEVICE_JWT]
     by_modem = connect(configuration, ask_modem=modem).keyring._by_scheme[Scheme.DEVICE_JWT]
@@ -196,7 +196,7 @@ def test_the_modem_takes_precedence_over_a_key_file_of_this_host(configured):
 
 
 def test_a_key_file_is_of_none_of_several_kits_until_one_is_chosen(configured):
-    key = '[profiles.lab.credentials]\ndevice_key_file = "key.pem"\n'
+    key = '[profiles.lab.kit]\ndevice_key_file = "key.pem"\n'
     kits = '[profiles.lab.kits.a]\nport = "COM1"\n[profiles.lab.kits.b]\nport = "COM2"\n'
     assert Scheme.DEVICE_JWT not in connect(configured(key + kits)).keyring
     with pytest.raises(ConfigError, match=r"kit\.device_id is not set"):

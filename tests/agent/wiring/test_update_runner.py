@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from agent.config import Profile
+from agent.config.parse import profile_from
 from agent.config.profile import FotaSettings, HostSettings, KitSettings
 from agent.errors import ConfigError
 from agent.fota.installers.base import Package
@@ -29,8 +30,8 @@ from at.ports.usb import UsbPort
 DIGEST = "ab" * 32
 
 
-def profile(port: str = "", device_id: str = "", **fota: object) -> Profile:
-    kit = KitSettings(port=port, device_id=device_id)
+def profile(port: str = "", device_id: str = "", mcuboot_port: str = "", **fota: object) -> Profile:
+    kit = KitSettings(port=port, device_id=device_id, mcuboot_port=mcuboot_port)
     return Profile(kit=kit, fota=msgspec.structs.replace(FotaSettings(), **fota))
 
 
@@ -51,7 +52,7 @@ def test_the_installer_is_the_one_that_is_named_or_configured(fota: dict[str, ob
 
 @pytest.mark.parametrize(
     ("fota", "named"),
-    [({}, "needs the kit's port"), ({"installer": "mcuboot"}, "fota.mcuboot_port names no port")],
+    [({}, "needs the kit's port"), ({"installer": "mcuboot"}, "kit.mcuboot_port names no port")],
 )
 def test_an_installer_without_its_port_is_a_configuration_error(
     fota: dict[str, object], named: str
@@ -79,12 +80,23 @@ def test_of_several_kits_only_that_which_has_the_port_is_updated_by_mcuboot(
     kits = {f"/dev/ttyACM{number}": UsbPort("", serial=str(number // 2)) for number in range(4)}
     for module in (usb, update_runner):
         monkeypatch.setattr(module, "usb_kit_at", lambda name, *_: kits.get(name))
-    two = {"left": KitSettings(port="/dev/ttyACM0"), "right": KitSettings(port="/dev/ttyACM2")}
+    left = KitSettings(port="/dev/ttyACM0", mcuboot_port="/dev/ttyACM1")
+    two = {"left": left, "right": msgspec.structs.replace(left, port="/dev/ttyACM2")}
     one = msgspec.structs.replace(
         profile(port, mcuboot_port="/dev/ttyACM1"), kits=two if in_a_table else {}
     )
     with contextlib.nullcontext() if is_taken else pytest.raises(ConfigError, match="in its place"):
         assert installer_of(one, None, UpdateObserver()).port == "/dev/ttyACM1"
+
+
+def test_each_of_several_kits_is_updated_by_its_own_mcuboot_port():
+    pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
+    table = {"left": ("/dev/at-1", "/dev/smp-1"), "right": ("/dev/at-2", "/dev/smp-2")}
+    kits = {name: {"port": at, "mcuboot_port": smp} for name, (at, smp) in table.items()}
+    several = profile_from({"kits": kits}, "lab")
+    for name, (_, smp) in table.items():
+        chosen = msgspec.structs.replace(several, kit=several.kits[name])
+        assert installer_of(chosen, None, UpdateObserver()).port == smp
 
 
 async def test_a_program_is_told_for_which_kit_it_is_run(

@@ -50,7 +50,7 @@ async def test_the_command_updates_the_board_by_a_job_of_the_cloud(
         config.write_text(
             f'[profiles.desk]\nbase = "standin"\nhosts.device_cloud = "{host}"\n'
             'kit.device_id = "kit-1"\nkit.port = "virtual:"\nkit.settle_s = 0\n'
-            f'fota.installer = "mcuboot"\nfota.mcuboot_port = "{board.port}"\n'
+            f'fota.installer = "mcuboot"\nkit.mcuboot_port = "{board.port}"\n'
         )
         monkeypatch.setenv("CELLAGENT_CONFIG", str(config))
         monkeypatch.setenv("CELLAGENT_API_KEY", standin.credentials["api_key"])
