@@ -21,12 +21,13 @@ MAX_CHUNKS_BYTES = 256 * 1024
 class PushChunks(StatusCall):
     """Push chunks of one device: POST /api/v0/chunks/<device_serial>.
 
-    One chunk goes as it is, several as the parts of a multipart/mixed body. Raises UsageError
-    when the serial is no slug.
+    One chunk goes as it is, several as the parts of a multipart/mixed body. 409 means that the
+    service has them already. Raises UsageError when the serial is no slug.
     """
 
     host: ClassVar[Host] = Host.CHUNKS
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.PROJECT_KEY,)
+    accepts: ClassVar[frozenset[int]] = frozenset({409})
 
     device_serial: str
     chunks: Sequence[bytes]

@@ -181,10 +181,14 @@ _INFO_CHECKS = {"heartbeat": _check_metrics, "trace": _check_trace}
 
 @dataclass(frozen=True, slots=True)
 class PushEvents(StatusCall):
-    """Push events that `check_event` made: POST /api/v0/events, clause O3.4."""
+    """Push events that `check_event` made: POST /api/v0/events, clause O3.4.
+
+    409 means that the service has them already.
+    """
 
     host: ClassVar[Host] = Host.INGRESS
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.PROJECT_KEY,)
+    accepts: ClassVar[frozenset[int]] = frozenset({409})
 
     events: Sequence[bytes]
     request_id: str = ""

@@ -117,6 +117,24 @@ async def test_a_dump_that_waits_for_its_commit_is_committed_not_sent_again(answ
     assert paths.count("/place") == puts
 
 
+@pytest.mark.contract("O3.4", "O5.1")
+@pytest.mark.parametrize("kind", [ItemKind.CHUNK, ItemKind.EVENT])
+async def test_what_the_service_has_already_is_delivered_unless_a_proxy_says_it(kind: ItemKind):
+    bodies = iter([b"{}", b"<p>a proxy's page</p>"])
+    service = httpx.MockTransport(
+        lambda _request: httpx.Response(409, stream=httpx.ByteStream(next(bodies)))
+    )
+    keyring = Keyring([ProjectKey(Secret("a test project key"))])
+    hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
+    transport = HttpTransport(transport=service)
+    item = Item(1, kind, "kit", b"{}", 0.0, {}, "box-1", 1)
+    async with HttpClient(transport, hosts, keyring, retries=NO_RETRY) as client:
+        await ServiceSender(client).send([item])
+        with pytest.raises(BadAnswer) as page:
+            await ServiceSender(client).send([item])
+    assert classify_failure(page.value, 2) is FailureKind.LATER
+
+
 @pytest.mark.parametrize(
     ("error", "count", "verdict"),
     [
