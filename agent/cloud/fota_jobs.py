@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import NOT_IN_SERVICE, path_segment
-from agent.errors import NotFound
+from agent.errors import NotFound, RateLimited
 from agent.json_value import JSONValue
 
 _DEVICE_UNKNOWN = 40410
+_PLAN_USED_UP = 40005
 
 
 class _OfAKit:
@@ -92,9 +93,18 @@ class UpdateJob(_OfAKit, StatusCall):
         """Raise NotFound if the job is not this device's to report on any more.
 
         Raises BadAnswer for a refusal that is no JSON, or a page: a proxy's, or another server's.
+        Raises RateLimited for one that is about the account's plan.
         """
         if response.status in self.accepts:
-            response.json()
+            body = response.json()
+            if isinstance(body, dict) and body.get("code") == _PLAN_USED_UP:
+                raise RateLimited(
+                    f"the device cloud takes the report on job {self.job_id} later: what the "
+                    "account's plan allows is used up",
+                    hint="`cellagent device account` shows the plan",
+                    status=response.status,
+                    code=_PLAN_USED_UP,
+                )
             raise NotFound(
                 f"the device cloud takes no report on job {self.job_id}: {response.status}",
                 status=response.status,

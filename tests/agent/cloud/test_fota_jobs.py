@@ -4,7 +4,7 @@ import pytest
 
 from agent.call import Response, Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
-from agent.errors import BadAnswer, NotFound
+from agent.errors import BadAnswer, NotFound, RateLimited
 
 FETCH = FetchCurrentJob("kit/1")
 
@@ -52,6 +52,11 @@ def test_a_report_is_refused_by_the_services_own_answer_alone(status: int) -> No
     for body in (b"", b"<html>404</html>", b"404 page not found", b"\xff{}"):
         with pytest.raises(BadAnswer, match="expected JSON"):
             call.parse(Response(status, {"content-type": "text/html"}, body))
+
+
+def test_a_plan_that_is_used_up_is_no_word_on_the_job() -> None:
+    with pytest.raises(RateLimited, match="job-1 later"):
+        UpdateJob("kit", "job-1", "SUCCEEDED").parse(Response(400, {}, b'{"code":40005}'))
 
 
 @pytest.mark.parametrize("status", [401, 403, 405, 408, 413, 415, 418, 425, 429, 451])
