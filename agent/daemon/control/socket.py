@@ -14,6 +14,7 @@ from msgspec import Struct
 from agent.files.paths import is_there
 from agent.files.private_files import make_private_folder, write_private
 from agent.files.trusted_places import require_trusted_folder
+from agent.listening import BoundedListener
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
@@ -69,7 +70,10 @@ class ControlSocket(Struct, frozen=True):
                 return await asyncio.start_unix_server(connected, self.path, limit=limit)
             finally:
                 os.umask(umask)
-        server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=limit)
+        # Any user of this machine may connect. IPPROTO_TCP: asyncio asks for it.
+        listening = BoundedListener(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.bind(("127.0.0.1", 0))
+        server = await asyncio.start_server(connected, sock=listening, limit=limit)
         entry = {"port": server.sockets[0].getsockname()[1], "token": token}
         write_private(self.path, json.dumps(entry).encode())
         return server

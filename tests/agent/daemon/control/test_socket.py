@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from agent.daemon.control.socket import control_socket_of, control_sockets
+from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from tests.support.commands.running_agent import Served, agent_on, profile_with
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -36,6 +36,22 @@ async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
             writer.close()
         assert await agent.stop() == 0
         assert not place.exists()
+
+
+async def test_connections_that_say_nothing_leave_the_program_its_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    monkeypatch.setattr("agent.listening.MOST_CONNECTIONS", 4)
+    place = ControlSocket(tmp_path / "lab.port")
+    async with await place.listen(serve, "a token", limit=100), asyncio.timeout(30):
+        silent = [await place.connect() for _ in range(6)]
+        assert [await reader.read() for reader, _ in silent[:2]] == [b"", b""]
+        for _, writer in silent:
+            writer.close()
 
 
 def test_the_agent_of_a_profile_is_found_whatever_that_is_called(tmp_path: Path) -> None:
