@@ -147,11 +147,13 @@ def installer_of(
         return CommandInstaller(fota.command, fota.command_timeout_s, modem, lock, kit.port)
     if chosen == "mcuboot":
         port = kit.mcuboot_port
-        mended = "`cellagent config set kit.mcuboot_port PORT`; `cellagent ports` lists them"
+        mended = (
+            "`cellagent config set kit.mcuboot_port PORT`, of one of several kits "
+            "kits.NAME.mcuboot_port; `cellagent ports` lists the ports"
+        )
         if not port:
             raise ConfigError(
-                "fota.installer is mcuboot, and kit.mcuboot_port names no port of this kit",
-                hint=mended,
+                "no mcuboot_port is set for this kit, and MCUboot is to update it", hint=mended
             )
         is_shared = sum(each.mcuboot_port == port for each in profile.kits.values()) > 1
         may_be_of_another = is_shared or all(map(usb_kit_at, (kit.port, port)))
