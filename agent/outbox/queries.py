@@ -39,9 +39,14 @@ def list_items(store: Store, limit: int) -> OutboxListing:
 
 
 def drop_items(store: Store, ids: list[int], *, parked: bool, everything: bool) -> OutboxDropped:
-    """Remove items for good. Raises UsageError unless one choice was made."""
+    """Remove items for good. Raises UsageError unless one choice was made, and for unknown ids."""
     if sum(map(bool, (ids, parked, everything))) != 1:
         raise UsageError("name the items to drop, or --parked, or --all")
+    if unknown := [id_ for id_ in ids if store.index.state_of(id_) is None]:
+        raise UsageError(
+            f"the outbox has {' and '.join(f'no item {id_}' for id_ in unknown)}",
+            hint="`cellagent outbox list` shows the ids; what was delivered has none",
+        )
     listed = store.list_items(EVERYTHING) if parked or everything else []
     chosen = ids or [item.id for item in listed if everything or item.parked is not None]
     sending = len(store.index.in_flight.intersection(chosen))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from agent.config.profile import OutboxSettings
+from agent.errors import UsageError
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.items import Selection, unnamed
 from agent.outbox.queries import OutboxDropped, drop_items
@@ -30,6 +33,17 @@ def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back
         assert dropped == OutboxDropped(1, sending=1)
         box.transact(lambda store: store.release_all())
         assert bodies(box) == [chunk(1).body]
+
+
+def test_an_id_of_nothing_is_named_and_then_nothing_is_dropped(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        (known,) = box.put([chunk(1)]).ids
+        ids = [known, 2**63, 17]
+        with pytest.raises(UsageError, match=r"no item 9223372036854775808 and no item 17"):
+            box.transact(lambda s: drop_items(s, ids, parked=False, everything=False))
+        assert bodies(box) == [chunk(1).body]
+        box.transact(lambda s: drop_items(s, [known], parked=False, everything=False))
+        assert bodies(box) == []
 
 
 def test_a_number_that_no_item_can_have_is_no_item_and_no_bound(tmp_path: Path):
