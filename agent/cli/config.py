@@ -1,5 +1,6 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
+import contextlib
 import re
 import shlex
 import sys
@@ -137,6 +138,7 @@ def unset(session: Session, key: str) -> None:
             "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
+    _note_reload(name)
 
 
 class _SetCommand(AgentCommand):
@@ -175,23 +177,33 @@ def set_(session: Session, key: str, value: str | None) -> None:
         set_default_profile(value)
         if value not in profile_names(read_config(config_file())):
             note(f"there is no profile {value} yet: `cellagent config set KEY VALUE` makes it")
-        written: object = value
-    elif key in SECRETS and value is None:
-        path = set_secret(
-            key, _from_standard_input(key), profile=profile_name(session.profile_name)
-        )
+        emit_or_say(session, {"key": key, "value": value}, f"{key} = {value}")
+        return
+    name = profile_name(session.profile_name)
+    if key in SECRETS and value is None:
+        path = set_secret(key, _from_standard_input(key), profile=name)
         if session.json:
             emit({"secret": key, "file": str(path)})
         else:
             note(f"{key} is kept in {path}")
-        return
     elif value is None:
         raise UsageError(f"{key} needs a value")
     else:
-        written = _without_secrets(
-            set_value(key, value, profile=profile_name(session.profile_name))
-        )
-    emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
+        written = _without_secrets(set_value(key, value, profile=name))
+        emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
+    _note_reload(name)
+
+
+def _note_reload(profile: str) -> None:
+    """Tell that an agent of the profile, if one runs, has what it read before."""
+    from agent.daemon.control.socket import control_socket_of
+    from agent.files.paths import is_there, state_dir
+    from agent.files.trusted_places import UntrustedPlace
+
+    with contextlib.suppress(UntrustedPlace):
+        if is_there(control_socket_of(state_dir(), profile).path):
+            reload = shlex.join(["cellagent", "reload", "--profile", profile])
+            note(f"the agent that runs goes on as before: `{reload}` has it read this")
 
 
 @command.command(epilog="Example: cellagent config path")

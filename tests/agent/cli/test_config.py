@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.files.private_files import write_private
 from tests.support.commands.command_line import cellagent, private_text
 
 
@@ -100,6 +101,21 @@ async def test_a_value_and_a_secret_are_taken_back(private_home: Path) -> None:
     assert "`cellagent config show kit.baud --profile 'the lab'`" in other.err
     no_key = await cellagent("config", "unset", "kit.buad")
     assert "did you mean `cellagent config unset kit.baud`?" in no_key.err
+
+
+async def test_what_a_running_agent_has_read_before_is_told_to_need_a_reload(
+    private_home: Path,
+) -> None:
+    words = [("set", "kit.baud", "1000000"), ("set", "api_key"), ("unset", "kit.baud")]
+    (path,) = (await cellagent("config", "path", "--json")).lines
+    for named in ("another", "lab"):
+        write_private(Path(path["state"], "run", f"{named}.sock"), b"")  # that of its agent
+        for each in words:
+            done = await cellagent(
+                "config", *each, "--profile", "lab", stdin="canary-api-key-0001\n"
+            )
+            told = "`cellagent reload --profile lab`" in done.err
+            assert (done.code, told) == (0, named == "lab"), done.err
 
 
 @pytest.mark.parametrize(
