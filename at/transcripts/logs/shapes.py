@@ -16,6 +16,8 @@ from at.protocol.dialect import TRAITS, Dialect
 PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
 _LINUX = r"(?:[\w.-]{1,40}@[\w.-]{1,60}:[^\s:]{0,60}[#$]|\$(?= )|(?:PS )?[A-Z]:\\[^<>|]{0,60}>)"
 """The prompt of Linux or Windows, whose programs pass a command on, or a manual's of any shell."""
+_OWN = r"[A-Za-z][\w.()-]{0,39} ?[>#$]"
+"""A prompt that somebody chose, of a shell or of a program."""
 _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
@@ -187,6 +189,16 @@ SHAPES = (
             r"|(?<=ing)(?= AT[+%#*^&]\S*$))"
         ),
         rest=Rest.BY_LOOK,
+    ),
+    Shape(
+        "kit> AT",
+        _whole(
+            rf"{_OWN}\s+(?:[a-z][\w./-]*\s+){{0,2}}(?P<quote>['\"]?)"
+            r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
+        ),
+        _whole(rf"{_OWN}\s+(?P<text>(?-i:{BEGINS}).*)"),
+        _whole(rf"(?P<text>{_OWN})"),
+        Rest.RECEIVED,
     ),
     Shape(
         "--> 'AT<CR>'",

@@ -326,6 +326,17 @@ def test_a_prompt_before_a_log_line_is_no_part_of_it(prompt: str) -> None:
     assert read_log(f"{prompt}{log}\n".encode()).lines == (LogLine(Side.LOG, log, 2.5),)
 
 
+def test_a_prompt_of_ones_own_is_no_part_of_what_stands_behind_it() -> None:
+    read = read_log(b"kit-2> AT+CEREG?\n+CEREG: 5,1\nOK\nkit-2> +CEREG: 2\nkit-2> \n")
+    assert [(line.side, line.text) for line in read.lines] == [
+        (SENT, "AT+CEREG?"),
+        (RECEIVED, "+CEREG: 5,1"),
+        (RECEIVED, "OK"),
+        (RECEIVED, "+CEREG: 2"),
+        (LOG, "kit-2>"),
+    ]
+
+
 def test_a_mark_in_the_kits_log_says_nothing_on_the_port_itself() -> None:
     log = "[00:00:02.500,000] <inf> app: at: > AT+CFUN?"
     read = read_log(f"AT+CFUN?\n{log}\n+CFUN: 1\nOK\n".encode())

@@ -65,6 +65,8 @@ MARKED = {
     "RTT": log_of("00> {}", "00> {}"),
     "times, then RTT": log_of("[12:00:00.100] 00> {}", "[12:00:00.100] 00> {}"),
     "a shell's at": log_of("uart:~$ at {}", "{}"),
+    "a prompt of one's own": log_of("tracker-2> {}", "{}"),
+    "a shell's own prompt": log_of("00> nrf91 # modem at {}", "00> {}"),
     "a Linux shell's program": log_of("root@gw-7:~# gsmctl -A '{}'", "{}"),
     "a Linux shell's option": log_of('kit@gw:/tmp$ mmcli -m 0 --command="{}"', "{}"),
     "Kannel": log_of(
