@@ -54,11 +54,12 @@ def _address(kit: VirtualKit) -> str:
 
 
 def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CGACT."""
+    """+CGACT: that of the attach, context 0, is neither activated nor deactivated."""
     if request.form is RequestForm.READ:
         return ok(f"+CGACT: 0,{int(kit.registered)}")
     request.number(0, 0, 1)
-    return ok()
+    cid = request.number(1, 0, 10)
+    return ok() if cid and cid in kit.session.contexts else fail()
 
 
 def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:

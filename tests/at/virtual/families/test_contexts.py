@@ -20,7 +20,17 @@ def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
     assert_answered(command, answer)
 
 
-@pytest.mark.parametrize("command", ["AT+CGCONTRDP=1", 'AT+CGDCONT=0,"X25"'])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "AT+CGCONTRDP=1",
+        'AT+CGDCONT=0,"X25"',
+        "AT+CGACT=0,0",
+        "AT+CGACT=1,0",
+        "AT+CGACT=1,2",
+        "AT+CGACT=1",
+    ],
+)
 def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
     assert ask(switched_on("AT+CFUN=1"), command) == ["ERROR"]
 
@@ -28,6 +38,7 @@ def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
 def test_a_context_is_defined_and_removed() -> None:
     kit = switched_on('AT+CGDCONT=1,"IPV6","private"')
     assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 1,"IPV6","private","",0,0'
+    assert ask(kit, "AT+CGACT=1,1") == ["OK"]
     ask(kit, "AT+CGDCONT=1")
     assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 0,"","","",0,0'
 
