@@ -1,15 +1,19 @@
 """Wi-Fi from an ESP-AT companion on a second port: the kit itself has no Wi-Fi."""
 
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from agent.location.access_points import AccessPoint
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable, scan_by
 from at.commands.wifi import ScanAccessPoints, SetWifiMode
 from at.driver.modem import open_modem
+from at.driver.turns import Turns
 from at.protocol.errors import AtError
 from at.transport.base import labelled
 
 _STATION = 1
+_TURNS: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+"""By the name of a companion's port, as long as somebody scans by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +23,11 @@ class WifiCompanion:
     port: str
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """Set the companion to station mode and scan."""
+        """Set the companion to station mode and scan, in turn with other kits that have it."""
+        turns = _TURNS.setdefault(self.port, Turns())
         try:
             # ESP-AT takes CR LF and nothing else: no need to probe for the line end.
-            async with open_modem(self.port, dialect="at-host", terminator="crlf") as modem:
+            async with turns, open_modem(self.port, dialect="at-host", terminator="crlf") as modem:
                 await modem.send(SetWifiMode(_STATION))
                 networks, notes = await scan_by(modem, ScanAccessPoints(), deadline_s)
         except AtError as error:

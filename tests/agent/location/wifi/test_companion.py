@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ async def test_names_may_hold_what_separates_fields() -> None:
         far.unplug()
     assert scan.points[1] == AccessPoint("40:01:7a:00:00:02", -80)
     assert (scan.points[0].rssi_dbm, scan.points[0].channel) == (-60, 1)
+
+
+async def test_kits_that_share_a_companion_hear_by_it_one_after_the_other() -> None:
+    far = PtyFarEnd(esp_at(b'+CWLAP:(3,"a",-60,"40:01:7a:00:00:01",1)\r\n'), terminator=b"\n")
+    try:
+        scans = await asyncio.gather(*(WifiCompanion(far.path).scan(10.0) for _ in range(3)))
+    finally:
+        far.unplug()
+    assert [point.ssid for scan in scans for point in scan.points] == [b"a"] * 3
 
 
 async def test_a_line_that_cannot_be_read_costs_no_other_access_point() -> None:
