@@ -115,8 +115,10 @@ def key_type(key: str) -> object:
 
 
 def _meant(key: str) -> str:
-    """Return a hint that names the nearest key: of a table of texts with the name in it."""
+    """Return a hint that names the nearest key: of a table with the name in it."""
     parts = key.split(".")
+    if parts[0] == "kits" and len(parts) > 2:
+        return nearest(key, all_keys(KitSettings, f"kits.{parts[1]}."))
     for at in range(1, len(parts)):
         near = nearest_key(".".join(parts[:at]), all_keys(Profile))
         if near and get_origin(key_type(near)) is dict:

@@ -87,6 +87,8 @@ def test_the_older_name_of_a_setting_is_read_as_the_one_it_has_now(
         ("slots.1-1.4", "provisioning.slots.1-1.4"),
         ("account.project_path.kits", "account.project_paths.kits"),
         ("provisioning.slot", "provisioning.slots"),
+        ("kits.left.mcuboot_prot", "kits.left.mcuboot_port"),
+        ("kits.left.bauds", "kits.left.baud"),
     ],
 )
 def test_a_mistake_in_the_name_of_a_table_is_told_with_the_name_in_it(key: str, meant: str) -> None:
