@@ -98,17 +98,21 @@ class Command(Struct, Generic[T_co], frozen=True):
         return line.startswith(self.prefix) and (is_reply is None or is_reply(line))
 
     @classmethod
+    def reader(cls) -> Self:
+        """Return a command that reads answers: its parameters are their defaults, or None."""
+        required = len(cls.__struct_fields__) - len(cls.__struct_defaults__)
+        return cls(*[None] * required)
+
+    @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
         """Return a command that reads the answer to a captured text with these arguments.
 
-        None if they begin with another type's first parameter. The others are their defaults, or
-        None: a type whose answer depends on them overrides this.
+        None if they begin with another type's first parameter. A type whose answer depends on the
+        others overrides this.
         """
         first = arguments[0].text if arguments else None
-        if cls.first_parameter is not None and first != str(cls.first_parameter):
-            return None
-        required = len(cls.__struct_fields__) - len(cls.__struct_defaults__)
-        return cls(*[None] * required)
+        is_other = cls.first_parameter is not None and first != str(cls.first_parameter)
+        return None if is_other else cls.reader()
 
 
 K = TypeVar("K", bound=Command[object])
