@@ -11,7 +11,6 @@ from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
 from at.ports.usb import Listing, UsbPort
 from at.protocol.counts import counted
-from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
 from at.protocol.line.answer_or_notice import line_name
 from at.protocol.line.framing import Framer, Log
@@ -22,6 +21,7 @@ BAUD_RATES = (115200, 1000000, 921600, 460800, 230400)
 _ANSWER_TIMEOUT_S = 0.4
 _OTHER_RATE_S = 0.3
 _QUESTION_S = 2.0
+_OF_A_SHELL = (b"command not found", b":~$")
 Opener = Callable[..., Transport]
 """Returns the transport of a device at a speed: `transport_of`, or another with its names."""
 
@@ -154,7 +154,7 @@ def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
             hint="is the kit on, and is it the right firmware? In its boot loader it answers "
             "nothing: press its reset button. Another port may be the AT port",
         )
-    if any(word in text for word in Dialect.SHELL.traits.console):
+    if any(word in text for word in _OF_A_SHELL):
         return PortReport(
             port,
             role="console",

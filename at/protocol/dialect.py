@@ -60,22 +60,16 @@ class Traits:
     """Whether bytes that arrive while a command runs are lost; else they wait."""
     blank_lines: bool = False
     """Whether an empty line stands before the body and before the final result."""
-    longest_echo: int | None = None
-    """Bytes after which it cuts an echo; None where it echoes all, or nothing."""
     echo: re.Pattern[str] | None = None
     """A wrapped command as it is echoed; group 2 is the command."""
     prompt: bytes = b""
     """The pattern of the prompt that it prints before each command."""
     prompt_ends: tuple[bytes, ...] = ()
     """How that prompt ends on the line, with and without colours."""
-    console: tuple[bytes, ...] = ()
-    """Output that identifies it even where it has no AT command."""
     start_lines: frozenset[str] = frozenset()
     """The lines that it prints once it has started."""
     is_module: bool = False
     """Whether the modem behind it is an nRF93M1, which has commands of its own."""
-    replies: frozenset[str] = frozenset()
-    """Its own names (#X...) that only ever answer a command; the others may be notices."""
 
 
 TRAITS = {
@@ -88,15 +82,7 @@ TRAITS = {
         longest_command=8189,  # with its end 8190 from 2.0 on, 8192 before
         mark=re.compile(rb"(?:^|[\r\n])\r\n(?:OK|ERROR|\+CME ERROR:[^\r\n]*)\r\n"),
         blank_lines=True,
-        longest_echo=4096,
         start_lines=frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"}),
-        replies=frozenset(
-            {
-                *("#XSMVER", "#XSLMVER", "#XUUID", "#XLOG", "#XTRACE", "#XBOOTINFO"),
-                *("#XNRFCLOUDOBSAUTO", "#XNRFCLOUDOBSCOREDUMP", "#XNRFCLOUDOBSDEVINFO"),
-                "#XNRFCLOUDFOTAAUTO",
-            }
-        ),
     ),
     Dialect.NRF93M1: Traits(
         # Its replies look like Serial Modem's: the answer to AT+CGMM tells the two apart.
@@ -113,7 +99,6 @@ TRAITS = {
         echo=re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL),
         prompt=rb"[A-Za-z][\w.-]{0,20}:~\$ ?",
         prompt_ends=(b"$ ", b"$ \x1b[m"),
-        console=(b"command not found", b":~$"),
     ),
     Dialect.MODEM_SHELL: Traits(
         # Of the nRF93M1 kit's own host program: the shell as above, with another command for AT.
@@ -127,8 +112,8 @@ TRAITS = {
 START_LINES = frozenset[str]().union(*(traits.start_lines for traits in TRAITS.values()))
 BOOT_BANNER = "*** Booting"
 """How the firmware of a board, whatever takes its commands, says that it starts."""
-ECHO_LIMIT = min(traits.longest_echo for traits in TRAITS.values() if traits.longest_echo)
-"""Bytes after which an echo may be cut; what is shorter is cut by accident."""
+ECHO_LIMIT = 4096
+"""Bytes after which Serial Modem cuts an echo; what is shorter is cut by accident."""
 PROMPTS = re.compile(b"(?:%b)+" % b"|".join(t.prompt for t in TRAITS.values() if t.prompt))
 LEAVE_DATA_MODE = b"+++"
 

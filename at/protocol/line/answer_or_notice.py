@@ -11,8 +11,6 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from at.protocol.dialect import Dialect
-
 _SIGILS = frozenset("+%#*^$&!")
 _CHUNK = re.compile(r"%FOTA:[ \t]*\"?[A-Za-z0-9+/]{2,}={0,2}\"?,[^,]*,[ \t]*[01]", re.ASCII)
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
@@ -33,6 +31,14 @@ _LATER = frozenset(
         *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND", "%XTEMP", "+CEDRXS"),
         *("%XVBATLOWLVL", "%LOCATION"),
         *("#XNRFCLOUD", "#XNRFCLOUDPOS", "#XGNSS", "#XGPS"),
+    }
+)
+# Serial Modem's own names that only ever answer a command; its others may be notices.
+_SERIAL_MODEM_REPLIES = frozenset(
+    {
+        *("#XSMVER", "#XSLMVER", "#XUUID", "#XLOG", "#XTRACE", "#XBOOTINFO"),
+        *("#XNRFCLOUDOBSAUTO", "#XNRFCLOUDOBSCOREDUMP", "#XNRFCLOUDOBSDEVINFO"),
+        "#XNRFCLOUDFOTAAUTO",
     }
 )
 # What a registration may be: TS 27.007, clause 7.2 and the like; 90 is the nRF91's own.
@@ -123,7 +129,7 @@ def looks_like_notice(line: str) -> bool:
     if is_reply := REPLY_SHAPES.get(name):
         return not is_reply(line) and "(" not in line
     if name.startswith("#X"):
-        return name not in Dialect.SERIAL_MODEM.traits.replies and not is_syntax(line)
+        return name not in _SERIAL_MODEM_REPLIES and not is_syntax(line)
     return name in NOTICES_ONLY
 
 
