@@ -124,4 +124,4 @@ async def _silence(ask: Ask, data: bytes) -> bool:
 
 
 def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> Probe:
-    return Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)
+    return Probe(command, Owner(command_name(command), bare=False), accept)

@@ -111,11 +111,10 @@ REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
 ANSWERS_TO = {"%BCINFOSC": "%BCINFO", "%BCINFONC": "%BCINFO", "%FOTA": "%NRFCLOUDFOTA"}
 # Names whose lines are the result of their command, before its OK or after it.
 _EARLY_OR_LATE = frozenset({"%BCINFOSC", "%BCINFONC", "%NRFCLOUDLOCATION"})
-# Names of which they have the same.
+# Names whose read reply and notice have the same shape.
 ONE_SHAPE = frozenset({"%XSIM", "%XVBATLOWLVL"})
-_ONE_SHAPE_OR_NONE = (
-    ONE_SHAPE | _EARLY_OR_LATE | {"+CIND", "+CEDRXS", "+CPIN"}
-)  # the last of other makers' modems
+# The last is one of other makers' modems.
+_ONE_SHAPE_OR_NONE = ONE_SHAPE | _EARLY_OR_LATE | {"+CIND", "+CEDRXS", "+CPIN"}
 
 
 def is_syntax(line: str) -> bool:
@@ -138,6 +137,10 @@ def is_reply_alone(name: str, line: str) -> bool:
     return name not in _ONE_SHAPE_OR_NONE and not looks_like_notice(line)
 
 
+def _any_line(_line: str) -> bool:
+    return True
+
+
 class Owner(Struct, frozen=True):
     """Which lines belong to a command: those of `name` that `owns` accepts.
 
@@ -146,7 +149,7 @@ class Owner(Struct, frozen=True):
     """
 
     name: str
-    owns: Callable[[str], bool]
+    owns: Callable[[str], bool] = _any_line
     bare: bool = True
     needs_line: Callable[[], bool] = lambda: False
 
@@ -157,19 +160,11 @@ def owner_of(command: str) -> Owner:
     name = command_name(f"AT{text}" if text else command)
     tail = command.rstrip()
     if tail.endswith("=?"):
-        return Owner(name, _any, bare=not name)
+        return Owner(name, bare=not name)
     if tail.endswith("?"):
-        return Owner(name, REPLY_SHAPES.get(name, _any), bare=not name)
+        return Owner(name, REPLY_SHAPES.get(name, _any_line), bare=not name)
     if name == "%NRFCLOUDFOTA":
         return Owner(name, is_chunk_reply, bare=False)
     if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
-        return Owner(name, _none, bare=False)
-    return Owner(name, _any)
-
-
-def _any(_line: str) -> bool:
-    return True
-
-
-def _none(_line: str) -> bool:
-    return False
+        return Owner(name, lambda _line: False, bare=False)
+    return Owner(name)

@@ -84,7 +84,7 @@ class Exchange:
         """Name -> the last command of that name that was accepted."""
         self._state = IDLE
         self._command: str | None = None
-        self.owner = Owner("", lambda _: True)
+        self.owner = Owner("")
         """Which lines belong to the last command."""
         self._echo: list[str] = []
         self._body: list[str] = []
