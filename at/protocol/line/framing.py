@@ -260,10 +260,7 @@ class Framer:
             yield from self._line(body, end)
 
     def _overlong(self, head: bytes) -> Iterator[Event]:
-        self._pending.clear()
-        yield from self._release()
-        if self._state is CUT:
-            self._end()
+        yield from self.drop_partial()
         self._keep(LIMIT)
         yield DroppedLine(_text(head))
 
