@@ -101,8 +101,16 @@ class VirtualModem:
         self.commands = 0
         self._line_faults = LineFaults(self.kit.faults, self.kit.random)
         self._companion = wifi.VirtualCompanion(self.kit)
-        self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
-        self._out[Port.COMPANION] = self._companion.out
+        self._out = {
+            Port.AT: bytearray(),
+            Port.CONSOLE: bytearray(),
+            Port.COMPANION: self._companion.out,
+        }
+        self._receivers = {
+            Port.AT: self._receive_commands,
+            Port.CONSOLE: self._receive_console,
+            Port.COMPANION: self._companion.receive,
+        }
         self._inbox = bytearray()
         self._busy = False
         self._booting = False
@@ -143,9 +151,12 @@ class VirtualModem:
             self._settle()
         self.kit.now = max(self.kit.now, now)
 
-    def receive(self, data: bytes, now: float) -> None:
-        """Receive bytes at the AT port."""
+    def receive(self, data: bytes, now: float, port: Port = Port.AT) -> None:
+        """Receive bytes at a port."""
         self.advance(now)
+        self._receivers[port](data)
+
+    def _receive_commands(self, data: bytes) -> None:
         if self._booting or not self.kit.powered:
             return
         if self._busy and self._dialect == "at-host":
@@ -153,9 +164,7 @@ class VirtualModem:
         self._inbox += data
         self._pump()
 
-    def receive_console(self, data: bytes, now: float) -> None:
-        """Receive bytes at the console, where it has a port of its own."""
-        self.advance(now)
+    def _receive_console(self, data: bytes) -> None:
         buffer = bytearray(data)
         while not self._booting and buffer:
             before = bytes(buffer)
@@ -166,12 +175,7 @@ class VirtualModem:
                 self.console.run(typed.text or "")
                 self._settle()
                 self._out[Port.CONSOLE] += PROMPT
-        self.advance(now)
-
-    def receive_companion(self, data: bytes, now: float) -> None:
-        """Receive bytes at the port of the Wi-Fi companion."""
-        self.advance(now)
-        self._companion.receive(data)
+        self.advance(self.kit.now)
 
     def _pump(self) -> None:
         while self._inbox and not self._busy:

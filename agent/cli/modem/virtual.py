@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -207,14 +208,11 @@ async def _serve_kit(
     )
     runner.attach(Port.AT, at.send)
     served = {"port": at.port}
-    if places.console is not None:
-        console = serve_terminal(stack, places.console, runner.receive_console)
-        runner.attach(Port.CONSOLE, console.send)
-        served["console"] = places.console
-    if places.companion is not None:
-        companion = serve_terminal(stack, places.companion, runner.receive_companion)
-        runner.attach(Port.COMPANION, companion.send)
-        served["companion"] = places.companion
+    for port, link in ((Port.CONSOLE, places.console), (Port.COMPANION, places.companion)):
+        if link is not None:
+            terminal = serve_terminal(stack, link, partial(runner.receive, port=port))
+            runner.attach(port, terminal.send)
+            served[port.value] = link
     if places.identity_key is not None:
         _write_identity_key(modem.kit, Path(places.identity_key))
     runner.start()

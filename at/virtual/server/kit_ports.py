@@ -4,6 +4,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from at.virtual.modem import Port, VirtualModem
@@ -31,17 +32,14 @@ async def kit_on_ports(modem: VirtualModem, folder: Path) -> AsyncIterator[KitPo
     runner = ModemRunner(modem)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(runner.stop)
-        ports = KitPorts(
-            runner,
-            await served(stack, folder / "kit", runner.receive),
-            await served(stack, folder / "console", runner.receive_console),
-            await served(stack, folder / "companion", runner.receive_companion),
-        )
-        runner.attach(Port.AT, ports.at.send)
-        runner.attach(Port.CONSOLE, ports.console.send)
-        runner.attach(Port.COMPANION, ports.companion.send)
+        servers: dict[str, PtyServer | TcpServer] = {}
+        for port in Port:
+            link = folder / ("kit" if port is Port.AT else port.value)
+            server = await served(stack, link, partial(runner.receive, port=port))
+            runner.attach(port, server.send)
+            servers[port.value] = server
         runner.start()
-        yield ports
+        yield KitPorts(runner, **servers)
 
 
 async def served(

@@ -128,19 +128,9 @@ class ModemRunner:
         """Start; write the state file at once."""
         self.flush()
 
-    def receive(self, data: bytes) -> None:
-        """Pass bytes of the AT port to the modem."""
-        self.modem.receive(data, time.monotonic())
-        self.flush()
-
-    def receive_console(self, data: bytes) -> None:
-        """Pass bytes of the console port to the application."""
-        self.modem.receive_console(data, time.monotonic())
-        self.flush()
-
-    def receive_companion(self, data: bytes) -> None:
-        """Pass bytes of the companion's port to the companion."""
-        self.modem.receive_companion(data, time.monotonic())
+    def receive(self, data: bytes, port: Port = Port.AT) -> None:
+        """Pass bytes that arrived at a port to the kit."""
+        self.modem.receive(data, time.monotonic(), port)
         self.flush()
 
     def crash(self) -> None:

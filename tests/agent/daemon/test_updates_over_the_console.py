@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,7 @@ async def one_port(folder: Path, running: Path) -> AsyncIterator[OnePort]:
 
     port = PtyServer(folder / "kit", receive)
     served = OnePort(kit, runner, port)
-    companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
+    companion = PtyServer(folder / "kit-wifi", partial(runner.receive, port=Port.COMPANION))
     runner.attach(Port.AT, port.send)
     runner.attach(Port.COMPANION, companion.send)
     kit.port, kit.say = port.port, port.send

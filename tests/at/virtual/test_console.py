@@ -29,7 +29,7 @@ def test_a_crash_prints_its_dump_and_restarts() -> None:
 
 def test_the_console_exports_what_is_pending_once() -> None:
     kit = switched_on(console_apart=True)
-    kit.receive_console(b"mflt test heartbeat\rmflt export\r", now=1.0)
+    kit.receive(b"mflt test heartbeat\rmflt export\r", 1.0, Port.CONSOLE)
     text = kit.data_to_send(Port.CONSOLE).decode()
     (chunk,) = [base64.b64decode(part) for part in re.findall(r"MC:([^:]+):", text)]
     assert chunk[0] == 0x08
@@ -50,7 +50,7 @@ def test_chunks_add_up(size: int) -> None:
 
 
 def typed(kit: VirtualModem, line: str) -> list[str]:
-    kit.receive_console(line.encode() + b"\r", now=kit.kit.now)
+    kit.receive(line.encode() + b"\r", kit.kit.now, Port.CONSOLE)
     return kit.data_to_send(Port.CONSOLE).decode().split("\r\n")
 
 

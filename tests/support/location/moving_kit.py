@@ -8,6 +8,7 @@ async with moving_kit(tmp_path) as kit:
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ async def kit_on(
     runner = ModemRunner(make_modem(options))
     with (
         contextlib.closing(PtyServer(port, receives(runner))) as own,
-        contextlib.closing(PtyServer(companion, runner.receive_companion)) as other,
+        contextlib.closing(
+            PtyServer(companion, partial(runner.receive, port=Port.COMPANION))
+        ) as other,
     ):
         runner.attach(Port.AT, own.send)
         runner.attach(Port.COMPANION, other.send)
