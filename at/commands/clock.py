@@ -9,7 +9,7 @@ from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import record
-from at.protocol.values import Fields, Record, after_name, single_line
+from at.protocol.values import Fields, Record, named_text
 
 _CCLK = re.compile(
     r"([0-9]{2}|[0-9]{4})/([0-9]{2})/([0-9]{2}), ?"
@@ -53,10 +53,7 @@ def _octets(size: int) -> Callable[[Fields, str], str | None]:
 
 
 def _utc(fields: Fields, name: str) -> str:
-    octets = _octets(7)(fields, name)
-    if octets is None:
-        raise fields.fail(name, "is missing")
-    return octets
+    return fields.present(name, _octets(7)(fields, name))
 
 
 class NetworkTime(Record, frozen=True):
@@ -96,7 +93,7 @@ class ReadClock(Command[ModemClock], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> ModemClock:
         """Return the time, also of vendors that leave out the quotes."""
-        text = after_name(single_line(lines, self.name), self.name)
+        text = named_text(lines, self.name)
         if len(text) > 1 and text[0] == text[-1] == '"':
             text = text[1:-1]
         return read_clock(text)

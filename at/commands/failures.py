@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import Fields, Record, after_name, single_line
+from at.protocol.values import Fields, Record, named_text
 
 _REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]{1,9})", re.ASCII)
 
@@ -42,7 +42,7 @@ class ReadLastFailure(Command[LastFailure], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> LastFailure:
         """Return the report."""
-        text = after_name(single_line(lines, self.name), self.name)
+        text = named_text(lines, self.name)
         report = text[1:-1] if re.fullmatch(r'"[^"]*"', text) else text
         if '"' in report:
             raise ParseError("+CEER: the report is no text")

@@ -73,7 +73,7 @@ class _TextCommand(Command[R], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> R:
         """Return the record of the text."""
-        text = (_named_text if self.prefix else values.bare_line)(lines, self.name)
+        text = (_plain_named_text if self.prefix else values.bare_line)(lines, self.name)
         return cast("R", self.answer(text))
 
 
@@ -108,7 +108,7 @@ class ReadModemUuid(Command[Uuid], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> Uuid:
         """Return the UUID."""
-        return Uuid(uuid_text(_named_text(lines, self.name), self.name))
+        return Uuid(uuid_text(_plain_named_text(lines, self.name), self.name))
 
 
 @at_command("AT%DEVICEUUID")
@@ -179,7 +179,7 @@ def last_told(lines: Sequence[str], name: str) -> str:
     filled = [line for line in lines if line.strip()]
     if any(not _CREATING.fullmatch(values.after_name(line, name)) for line in filled[:-1]):
         raise ParseError(f"{name}: {len(filled)} lines where one must stand")
-    return _named_text(filled[-1:], name)
+    return _plain_named_text(filled[-1:], name)
 
 
 def _number(fields: values.Fields) -> SerialNumber:
@@ -190,5 +190,5 @@ def _number(fields: values.Fields) -> SerialNumber:
     raise fields.fail("number", "has the wrong length")
 
 
-def _named_text(lines: Sequence[str], name: str) -> str:
-    return values.plain_text(values.after_name(values.single_line(lines, name), name), name)
+def _plain_named_text(lines: Sequence[str], name: str) -> str:
+    return values.plain_text(values.named_text(lines, name), name)

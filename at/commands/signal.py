@@ -21,12 +21,12 @@ from at.protocol.record_fields import (
 from at.protocol.values import Fields, Record
 
 
-def _known(low: int, high: int, *unknown: int) -> Callable[[Fields, str], int]:
-    """Return what reads an integer of `low`..`high`, or one that stands for "not known"."""
+def _known_or_absent(low: int, high: int, *unknown: int) -> Callable[[Fields, str], int | None]:
+    """Return what reads an integer of `low`..`high`, one that stands for "not known", or none."""
 
-    def read(fields: Fields, name: str) -> int:
-        number = fields.integer(name)
-        if not low <= number <= high and number not in unknown:
+    def read(fields: Fields, name: str) -> int | None:
+        number = fields.optional_integer(name)
+        if number is not None and not low <= number <= high and number not in unknown:
             but = " or ".join(map(str, unknown))
             raise fields.fail(name, f"is {number}, not in {low}..{high} and not {but}")
         return number
@@ -34,28 +34,22 @@ def _known(low: int, high: int, *unknown: int) -> Callable[[Fields, str], int]:
     return read
 
 
-def _or_absent(read: Callable[[Fields, str], int]) -> Callable[[Fields, str], int | None]:
-    def read_or_none(fields: Fields, name: str) -> int | None:
-        if fields.peek().absent:
-            fields.next_value()
-            return None
-        return read(fields, name)
-
-    return read_or_none
+def _known(low: int, high: int, *unknown: int) -> Callable[[Fields, str], int]:
+    """Return what reads likewise, where there must be one."""
+    read = _known_or_absent(low, high, *unknown)
+    return lambda fields, name: fields.present(name, read(fields, name))
 
 
-_rsrp = _known(levels.RSRP_LOW, levels.RSRP_HIGH, 255)
+_RSRP = (levels.RSRP_LOW, levels.RSRP_HIGH, 255)
+_rsrp = _known(*_RSRP)
 _rsrq = _known(levels.RSRQ_LOW, levels.RSRQ_HIGH, 255)
-_optional_rsrp = _or_absent(_rsrp)
-_optional_snr = _or_absent(_known(0, levels.SNR_HIGH, 127, 255))
+_optional_rsrp = _known_or_absent(*_RSRP)
+_optional_snr = _known_or_absent(0, levels.SNR_HIGH, 127, 255)
 
 
 def plmn_code(fields: Fields, name: str = "plmn") -> str:
     """Return MCC and MNC as text of 5 or 6 digits: leading zeros of an MNC matter."""
-    code = optional_plmn(fields, name)
-    if code is None:
-        raise fields.fail(name, "is missing")
-    return code
+    return fields.present(name, optional_plmn(fields, name))
 
 
 def optional_plmn(fields: Fields, name: str) -> str | None:

@@ -8,7 +8,7 @@ from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import optional, record, within
-from at.protocol.values import Fields, Record, after_name, bare_line, read_rows, single_line
+from at.protocol.values import Fields, Record, bare_line, named_text, read_rows
 
 _CODE = re.compile(r"READY|SIM P(?:IN|UK)2?|PH[-_][A-Z]+ P(?:IN|UK)|NOT (?:READY|INSERTED)")
 _CAUSES = {
@@ -111,7 +111,7 @@ class ReadPinState(Command[PinState], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> PinState:
         """Return which code the SIM waits for."""
-        code = after_name(single_line(lines, self.name), self.name).strip('"')
+        code = named_text(lines, self.name).strip('"')
         if not _CODE.fullmatch(code):
             raise ParseError(f"{self.name}: the answer is no code")
         return PinState(code)

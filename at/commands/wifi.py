@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
-from at.protocol.values import Record
+from at.protocol.values import Record, read_lines
 
 # From both ends: an SSID may hold commas, quotes, parentheses and any bytes.
 _HEAD = re.compile(r"\+CWLAP:\s?\((?:(?P<ecn>[0-9]{1,2})(?:,|(?=\))))?", re.ASCII)
@@ -53,7 +53,7 @@ class ScanAccessPoints(Command[AccessPoints], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> AccessPoints:
         """Return the access points."""
-        return AccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
+        return AccessPoints(read_lines(lines, read_access_point))
 
 
 @at_command("AT+CWLAP=")

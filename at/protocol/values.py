@@ -113,7 +113,7 @@ class Fields:
 
     def integer(self, name: str, low: int | None = None, high: int | None = None) -> int:
         """Return an integer of `low`..`high`."""
-        return self._present(name, self.optional_integer(name, low, high))
+        return self.present(name, self.optional_integer(name, low, high))
 
     def optional_integer(
         self, name: str, low: int | None = None, high: int | None = None
@@ -138,7 +138,7 @@ class Fields:
 
     def text(self, name: str) -> str:
         """Return a text, in quotes or bare."""
-        return self._present(name, self.optional_text(name))
+        return self.present(name, self.optional_text(name))
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, in quotes or bare, None where it is absent."""
@@ -149,7 +149,7 @@ class Fields:
 
     def quoted(self, name: str) -> str:
         """Return a text that must be in quotes."""
-        return self._present(name, self.optional_quoted(name))
+        return self.present(name, self.optional_quoted(name))
 
     def optional_quoted(self, name: str) -> str | None:
         """Return a text that must be in quotes, None where it is absent."""
@@ -162,7 +162,7 @@ class Fields:
 
     def hexadecimal(self, name: str, digits: int | None = None) -> str:
         """Return hex digits as text, in quotes or bare, at most `digits` of them."""
-        return self._present(name, self.optional_hexadecimal(name, digits))
+        return self.present(name, self.optional_hexadecimal(name, digits))
 
     def optional_hexadecimal(self, name: str, digits: int | None = None) -> str | None:
         """Return hex digits as `hexadecimal` does, None where they are absent or "" in quotes."""
@@ -221,7 +221,8 @@ class Fields:
             if not self.next_value().absent:
                 raise self.fail(f"parameter {self._at}", "is one too many")
 
-    def _present(self, name: str, value: T | None) -> T:
+    def present(self, name: str, value: T | None) -> T:
+        """Return what was read of a parameter, which must be there."""
         if value is None:
             raise self.fail(name, "is missing")
         return value
@@ -233,6 +234,11 @@ def single_line(lines: Sequence[str], name: str) -> str:
     if len(filled) != 1:
         raise ParseError(f"{name}: {len(filled)} lines where one must stand")
     return filled[0]
+
+
+def named_text(lines: Sequence[str], name: str) -> str:
+    """Return what stands behind "NAME:" in the only line of an answer. Raises ParseError."""
+    return after_name(single_line(lines, name), name)
 
 
 def bare_line(lines: Sequence[str], name: str) -> str:
@@ -323,7 +329,12 @@ def read_row(line: str, name: str, read: Callable[[Fields], T]) -> T:
 
 def read_rows(lines: Iterable[str], name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
     """Return what `read` reads of each line, as `read_row` does."""
-    return tuple([read_row(line, name, read) for line in lines if line.strip()])
+    return read_lines(lines, lambda line: read_row(line, name, read))
+
+
+def read_lines(lines: Iterable[str], read: Callable[[str], T]) -> tuple[T, ...]:
+    """Return what `read` reads of each line that says something."""
+    return tuple([read(line) for line in lines if line.strip()])
 
 
 class Record(Struct, frozen=True):

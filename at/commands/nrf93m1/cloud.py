@@ -11,7 +11,7 @@ from at.commands.nrf93m1.coap import is_word
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, single_line
+from at.protocol.values import Fields, Record, after_name, named_text, read_lines
 
 LONGEST_MESSAGE = 511
 SINGLE_CELL, MULTI_CELL, WIFI = 1, 2, 4
@@ -57,6 +57,14 @@ class ShadowAnswer(Record, frozen=True):
     lines: tuple[str, ...]
 
 
+class _TextsCommand(Command[ShadowAnswer], frozen=True):
+    """One whose answer is kept as it stands."""
+
+    def parse(self, lines: Sequence[str]) -> ShadowAnswer:
+        """Return the texts behind the name."""
+        return ShadowAnswer(read_lines(lines, lambda line: after_name(line, self.name)))
+
+
 class ChunkUpload(Record, frozen=True):
     """%NRFCLOUDOBSUPLOAD: how many chunks went; None where another word came (`status`)."""
 
@@ -82,7 +90,7 @@ class LocateByModule(Command[ModulePosition | None], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> ModulePosition | None:
         """Return the last line's position or words. Raises ParseError."""
-        values = [read_position(line) for line in lines if line.strip()]
+        values = read_lines(lines, read_position)
         return values[-1] if values else None
 
 
@@ -103,11 +111,11 @@ class SendByModule(Command[CloudStatus], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> CloudStatus:
         """Return the words. Raises ParseError."""
-        return _status(single_line(lines, self.name), self.name)
+        return _status(named_text(lines, self.name), self.name)
 
 
 @at_command("AT%NRFCLOUDSHADOW=")
-class Shadow(Command[ShadowAnswer], frozen=True):
+class Shadow(_TextsCommand, frozen=True):
     """AT%NRFCLOUDSHADOW=<dotted.path>[,<value>]: writes what is reported, or reads what is desired.
 
     The value goes as it is: true, 5, a text.
@@ -124,10 +132,6 @@ class Shadow(Command[ShadowAnswer], frozen=True):
         end = "" if self.value is None else f",{self.value}"
         return f"AT{self.name}={self.path}{end}"
 
-    def parse(self, lines: Sequence[str]) -> ShadowAnswer:
-        """Return the texts behind the name."""
-        return ShadowAnswer(tuple(after_name(line, self.name) for line in lines if line.strip()))
-
 
 @at_command("AT%NRFCLOUDOBSHEARTBEAT")
 class TakeHeartbeat(Command[CloudStatus | None], frozen=True):
@@ -135,7 +139,7 @@ class TakeHeartbeat(Command[CloudStatus | None], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> CloudStatus | None:
         """Return the words, None for OK alone."""
-        return _status(single_line(lines, self.name), self.name) if lines else None
+        return _status(named_text(lines, self.name), self.name) if lines else None
 
 
 @at_command("AT%NRFCLOUDOBSUPLOAD")
@@ -160,14 +164,10 @@ class UploadChunksTo(UploadChunks, frozen=True):
 
 
 @at_command("AT%NRFCLOUDOBSFORWARD=")
-class ForwardChunk(Command[ShadowAnswer], frozen=True):
+class ForwardChunk(_TextsCommand, frozen=True):
     """AT%NRFCLOUDOBSFORWARD="<base64 chunk>": what it answers beyond OK is not known."""
 
     chunk: str
-
-    def parse(self, lines: Sequence[str]) -> ShadowAnswer:
-        """Return the texts behind the name."""
-        return ShadowAnswer(tuple(after_name(line, self.name) for line in lines if line.strip()))
 
 
 def read_position(line: str) -> ModulePosition:
@@ -189,15 +189,14 @@ def _is_status(text: str) -> bool:
     return _WORDS.fullmatch(text) is not None and is_word(text, _STATUS)
 
 
-def _status(line: str, name: str) -> CloudStatus:
-    text = after_name(line, name)
+def _status(text: str, name: str) -> CloudStatus:
     if not _is_status(text):
         raise ParseError(f"{name}: the answer is no words")
     return CloudStatus(text)
 
 
 def _words_of(name: str) -> Callable[[str, str | None], Notice]:
-    return lambda line, _: CloudStatusNotice(name, line, _status(line, name))
+    return lambda line, _: CloudStatusNotice(name, line, _status(after_name(line, name), name))
 
 
 register(

@@ -13,7 +13,7 @@ from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import record, within
-from at.protocol.values import Fields, Record, hex_digits, name_before_colon, read_row
+from at.protocol.values import Fields, Record, hex_digits, name_before_colon, read_lines, read_row
 
 _SERVING, _NEIGHBOR = "%BCINFOSC", "%BCINFONC"
 _MOST_CELLS = 64
@@ -138,7 +138,7 @@ class ScanWifi(Command[HeardAccessPoints], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> HeardAccessPoints:
         """Return the access points; the MAC is the key, a name may come twice."""
-        return HeardAccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
+        return HeardAccessPoints(read_lines(lines, read_access_point))
 
 
 @at_command("AT%WIFISCAN=")

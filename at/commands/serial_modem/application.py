@@ -11,7 +11,7 @@ from at.commands.identity import Uuid, uuid_text
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import record, within
-from at.protocol.values import Fields, Record, after_name, single_line
+from at.protocol.values import Fields, Record, named_text
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?![.\d]).*", re.ASCII | re.DOTALL)
 _FIRST_OF_2 = (1, 99)  # trees before the release of 2.0.0 count as 1.99
@@ -105,8 +105,7 @@ class ReadSerialModemUuid(Command[Uuid], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> Uuid:
         """Return the UUID."""
-        text = after_name(single_line(lines, self.name), self.name).strip('"')
-        return Uuid(uuid_text(text, self.name))
+        return Uuid(uuid_text(named_text(lines, self.name).strip('"'), self.name))
 
 
 @at_command("AT#XRESET")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
-from at.protocol.values import Record, after_name, single_line
+from at.protocol.values import Record, named_text, single_line
 
 _KEY = "<project_key>"
 
@@ -21,7 +21,7 @@ class ReadSyntax(Command[CommandSyntax], frozen=True):
 
     def parse(self, lines: Sequence[str]) -> CommandSyntax:
         """Return the parameters. Raises ParseError where they are not those of this command."""
-        text = after_name(single_line(lines, self.name), self.name)
+        text = named_text(lines, self.name)
         if not re.fullmatch(_GRAMMARS[self.name], text, re.ASCII):
             raise ParseError(f"{self.name}: these are not the parameters of this command")
         return CommandSyntax(text)
