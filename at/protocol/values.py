@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import Enum
 from typing import ClassVar, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -380,19 +378,13 @@ class PartlyHidden(Record, frozen=True):
 
 
 def as_json(value: object) -> object:
-    """Return a value as plain JSON types: a struct or dataclass is a dict, a time is ISO 8601."""
+    """Return a value as plain JSON types: a record is a dict, bytes are hex, a time is ISO 8601."""
     if isinstance(value, Record):
         return value.to_json()
-    if isinstance(value, Struct):
-        return {name: as_json(getattr(value, name)) for name in value.__struct_fields__}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime):
