@@ -144,16 +144,17 @@ class Facts(dict[str, Fact]):
             self.note("registered", 1)
             self._note_restart()
             self.note("sim_ready", 1)
-            self._searching_since, self._searches, self._starts = None, False, False
+            self._starts = False
+            self._end_search()
             self.pop("drops", None)
         elif stat == _DENIED:
-            self._searches, self._searching_since = False, None
+            self._end_search()
             self.note("refused", 1)
         elif stat in _TRYING and (stat != 0 or self.is_on):
             if not self._searches or self._seconds_searched() < 0:
                 self._searches, self._searching_since = True, self.at_s
         else:
-            self._searches, self._searching_since = False, None
+            self._end_search()
             if self.is_off:
                 self.note("off_seen", 1)
 
@@ -165,7 +166,7 @@ class Facts(dict[str, Fact]):
                 self.pop(past, None)
             if self._searches or "refused" in self:
                 self.note("tried", self._search_length() or "unknown")
-            self._searches, self._searching_since = False, None
+            self._end_search()
             if fun == 0:
                 self._slow = 0
                 self.pop("boots", None)
@@ -174,6 +175,9 @@ class Facts(dict[str, Fact]):
         else:
             for past in ("tried", "searched", *(("stat",) if was_off else ())):
                 self.pop(past, None)
+
+    def _end_search(self) -> None:
+        self._searches, self._searching_since = False, None
 
     def _search_length(self) -> str:
         """Return how long the modem searches in vain: "long", "short", "unknown"; "" for not."""

@@ -14,6 +14,8 @@ from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer
 from at.protocol.notices import Notice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from at.causes.diagnosis import Cause
     from at.causes.evidence import Evidence
 
@@ -77,19 +79,14 @@ class _Asked:
         self.evidence = evidence
 
     async def ask_all(self, watch_s: float) -> None:
-        is_module = self._modem.dialect.traits.is_module
-        for question in _QUESTIONS:
-            if not (is_module and "%" in question):  # an nRF93M1 has none of these
-                await self._ask(question)
+        await self._ask_each(_QUESTIONS)
         if self._value("fun") not in LTE_MODES:
             return
         end = asyncio.get_running_loop().time() + watch_s
         while self._value("stat") in _UNDECIDED and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_AGAIN_S)
             await self._ask("AT+CEREG?")
-        for question in _WHILE_ON:
-            if not (is_module and "%" in question):
-                await self._ask(question)
+        await self._ask_each(_WHILE_ON)
         level = self._value("+CEREG.n")
         if self._value("stat") in REGISTERED or level in {None, 3, _WITH_CAUSE}:
             return
@@ -102,6 +99,12 @@ class _Asked:
     def _value(self, name: str) -> object:
         fact = self.evidence.facts().get(name)
         return None if fact is None else fact.value
+
+    async def _ask_each(self, questions: Iterable[str]) -> None:
+        is_module = self._modem.dialect.traits.is_module
+        for question in questions:
+            if not (is_module and "%" in question):  # an nRF93M1 has none of these
+                await self._ask(question)
 
     async def _ask(self, question: str) -> None:
         try:

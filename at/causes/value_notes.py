@@ -45,16 +45,14 @@ class ValueNotes:
 
     def _refusal(self, name: str, values: Mapping[str, object]) -> None:
         """Note the cause number of +CEREG or +CEER; 0 is none."""
-        cause = values.get("reject_cause")
-        if name == "+CEREG" and values.get("cause_type") == 0 and isinstance(cause, int) and cause:
-            if values.get("stat") not in REGISTERED:
+        cause = values.get("reject_cause" if name == "+CEREG" else "cause")
+        if not isinstance(cause, int) or not cause:
+            return
+        if name == "+CEREG":
+            if values.get("cause_type") == 0 and values.get("stat") not in REGISTERED:
                 self._facts.note("emm", cause)
-        elif name == "+CEER" and isinstance(values.get("cause"), int) and values["cause"]:
-            module = str(values.get("module")).lower()
-            if module in {"emm", "esm"}:
-                number = values["cause"]
-                assert isinstance(number, int)
-                self._facts.note(f"{module}_last", number)
+        elif name == "+CEER" and values.get("module") in {"EMM", "ESM"}:
+            self._facts.note(f"{str(values['module']).lower()}_last", cause)
 
     def _credential(self, values: Mapping[str, object], asked: str) -> None:
         """Note a client certificate that is listed without its key, as the list goes on."""
