@@ -46,6 +46,14 @@ class Sign1(Struct, frozen=True):
         structure = ["Signature1", self.protected, external_aad, self.payload]
         return cbor2.dumps(structure)
 
+    def encode(self) -> bytes:
+        """Return the tagged message, which `read_sign1` reads."""
+        import cbor2
+
+        unprotected = {} if self.signer is None else {_KEY_HEADER: cbor2.dumps(self.signer)}
+        parts = [self.protected, unprotected, self.payload, self.signature]
+        return cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, parts))
+
     def signed_by(self, key: EllipticCurvePublicKey, *external_aads: bytes) -> bool:
         """Return whether `key` signed it over any of these external texts."""
         return any(verify_raw(key, self.signature, self.to_be_signed(aad)) for aad in external_aads)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from at.protocol.errors import ParseError
 from at.protocol.values import PartlyHidden
-from at.tokens.key_formats import decode_base64url, verify_raw
+from at.tokens.key_formats import decode_base64url, encode_base64url, verify_raw
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -53,10 +53,7 @@ class Jwt(PartlyHidden, frozen=True):
     @property
     def token(self) -> str:
         """The token as the modem gave it."""
-        from base64 import urlsafe_b64encode
-
-        signature = urlsafe_b64encode(self.signature).rstrip(b"=")
-        return (self.signed + b"." + signature).decode()
+        return f"{self.signed.decode()}.{encode_base64url(self.signature)}"
 
     @property
     def kid(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,11 @@ def decode_base64url(text: str, what: str) -> bytes:
     if not _TEXT.fullmatch(plain) or len(plain) % 4 == 1:
         raise ParseError(f"{what} is not base64url")
     return urlsafe_b64decode(plain + "=" * (-len(plain) % 4))
+
+
+def encode_base64url(data: bytes) -> str:
+    """Return bytes in base64url without padding (RFC 7515)."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def load_public_key(data: bytes) -> EllipticCurvePublicKey:

@@ -7,7 +7,7 @@ such a signature shows that a text is whole, and nothing about a device.
 from __future__ import annotations
 
 import json
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from at.protocol.errors import ParseError
+from at.tokens.key_formats import encode_base64url
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -37,7 +38,6 @@ ui8fpzpPaEcGx8V9wNW5HQgX7OQbvDVk07wDNsn3mULI2l2fpM8pmF9csA==
 _PUBLIC_DER = b64decode("".join(PUBLISHED_PEM.splitlines()[1:-1]))
 PUBLISHED_KEY_ID = sha256(_PUBLIC_DER).hexdigest()
 """The `kid` of the published key."""
-_SIGN1_TAG = 18
 _SELF_DESCRIBED = bytes.fromhex("d9d9f7")  # tag 55799
 _DEVICE_UUID, _DIGEST = 1, 3  # in both messages of the modem, and in that of %KEYGEN
 _TEST_SERIAL = 1
@@ -82,7 +82,7 @@ def resigned_jwt(token: str, rename: Rename, rename_subject: Rename) -> tuple[st
     if claims == jwt.claims and verify(jwt, published_key().public_key()):
         return token, None
     signed = f"{_padded(header)}.{_padded(claims)}"
-    return f"{signed}.{_base64url(_raw_signature(signed.encode()))}", jwt.kid
+    return f"{signed}.{encode_base64url(_raw_signature(signed.encode()))}", jwt.kid
 
 
 def resigned_key(text: str, rename: Rename, rename_subject: Rename) -> tuple[str, str]:
@@ -94,14 +94,14 @@ def resigned_key(text: str, rename: Rename, rename_subject: Rename) -> tuple[str
     key = read_key_body(answer.body)
     body = _other_request(key, rename_subject) if key.kind == "csr" else _PUBLIC_DER
     if answer.sign1 is None:
-        return _base64url(body), answer.key_id
+        return encode_base64url(body), answer.key_id
     payload = _other_message(answer.sign1.payload or b"", rename)
     if answer.digest_matches:
         payload = _with_item(payload, _DIGEST, sha256(body).digest())
     unchanged = body == answer.body and payload == answer.sign1.payload
     if unchanged and answer.sign1.signed_by(published_key().public_key(), b""):
         return text, answer.key_id
-    return f"{_base64url(body)}.{_sign1(answer.sign1, payload, b'')}", answer.key_id
+    return f"{encode_base64url(body)}.{_sign1(answer.sign1, payload, b'')}", answer.key_id
 
 
 def resigned_attestation(text: str, rename: Rename) -> str:
@@ -111,10 +111,10 @@ def resigned_attestation(text: str, rename: Rename) -> str:
     answer = read_attestation(text)
     body = _other_message(answer.body, rename)
     if answer.sign1 is None:
-        return _base64url(body)
+        return encode_base64url(body)
     if body == answer.body and answer.sign1.signed_by(published_key().public_key(), body):
         return text
-    return f"{_base64url(body)}.{_sign1(answer.sign1, None, body)}"
+    return f"{encode_base64url(body)}.{_sign1(answer.sign1, None, body)}"
 
 
 def resigned_certificate(pem: str, rename: Rename) -> str:
@@ -208,14 +208,11 @@ def _with_item(data: bytes, index: int, item: bytes) -> bytes:
 
 def _sign1(old: Sign1, payload: bytes | None, external_aad: bytes) -> str:
     """Return a COSE_Sign1 of the test key, which names the signer that the old one named."""
-    import cbor2
     from msgspec.structs import replace
 
     new = replace(old, payload=payload)
-    header = {} if old.signer is None else {4: cbor2.dumps(old.signer)}
     signature = _raw_signature(new.to_be_signed(external_aad))
-    parts: list[object] = [old.protected, header, payload, signature]
-    return _base64url(cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, parts)))
+    return encode_base64url(replace(new, signature=signature).encode())
 
 
 def _renamed(value: object, rename: Rename) -> object:
@@ -232,11 +229,7 @@ def _renamed(value: object, rename: Rename) -> object:
 def _padded(value: Mapping[str, object]) -> str:
     """Return JSON in base64url; blanks at its end save the padding, as in the modem's tokens."""
     data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-    return _base64url(data + b" " * (-len(data) % 3))
-
-
-def _base64url(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return encode_base64url(data + b" " * (-len(data) % 3))
 
 
 def _der_signature(data: bytes) -> bytes:
