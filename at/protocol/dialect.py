@@ -116,6 +116,8 @@ ECHO_LIMIT = 4096
 """Bytes after which Serial Modem cuts an echo; what is shorter is cut by accident."""
 PROMPTS = re.compile(b"(?:%b)+" % b"|".join(t.prompt for t in TRAITS.values() if t.prompt))
 LEAVE_DATA_MODE = b"+++"
+CONTROL_SEQUENCE = r"\x1b\[[0-?]*[ -/]*[@-~]"
+"""A colour, or a movement of the cursor, as a shell prints it (ECMA-48, 5.4)."""
 
 
 def recognised(reply: bytes | bytearray) -> Dialect:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from at.protocol import kit_log
-from at.protocol.dialect import BOOT_BANNER, PROMPTS, tells_start
+from at.protocol.dialect import BOOT_BANNER, CONTROL_SEQUENCE, PROMPTS, tells_start
 from at.protocol.state_machine import IdentityEnum, Transitions
 
 LIMIT_BYTES = 64 * 1024
 _HEAD_BYTES = 80
 
-_COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
+_COLOUR = re.compile(CONTROL_SEQUENCE.encode())
 _LOG_WITHIN = re.compile(kit_log.BEGIN.encode())
 # Log lines with and without time, boot banners, the headings of a crash, the lines of TF-M and of
 # the boot loader, and what agent.console lifts out of a console: chunk export lines and core dump

@@ -9,6 +9,8 @@ import re
 from bisect import bisect
 from collections.abc import Callable
 
+from at.protocol.dialect import CONTROL_SEQUENCE
+
 Clean = Callable[[str], str]
 
 _HH = "[0-9A-Fa-f]{2}"
@@ -39,7 +41,7 @@ _ESCAPE = re.compile(rf"\\(?:x{_HH}|u00{_HH}|[\"'\\/bnrt])")
 _SHORT = {"b": "\b", "n": "\n", "r": "\r", "t": "\t"}
 # What is typed over a line that a host edits: backspace, delete, escape sequences.
 _EDITS = re.compile(r"[\x08\x7f\x1b]")
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
+_ESCAPE_SEQUENCE = re.compile(rf"{CONTROL_SEQUENCE}|\x1b")
 _LINE_ENDS = "\r\n\0"
 
 

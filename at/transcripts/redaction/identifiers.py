@@ -8,6 +8,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from at.protocol.check_digit import ends_in_luhn_digit, luhn_digit
+from at.protocol.dialect import CONTROL_SEQUENCE
 from at.protocol.errors import ParseError
 from at.protocol.redaction.command_redaction import MARKER
 from at.transcripts.redaction import resigning
@@ -26,7 +27,7 @@ _SIGNED = re.compile(
 # What each of the looks below has; most lines of a log have none of it.
 _MAY_NAME = re.compile(r"[0-9A-Fa-f]{4}(?:[ -]|[0-9A-Fa-f]{2})|\+[1-9]")
 _SIGNED_SIGNS = ("eyJ", "2dn3", "MII", "MFkw")
-_ESCAPE_SEQUENCE = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~])")
+_ESCAPE_SEQUENCE = re.compile(f"({CONTROL_SEQUENCE})")
 _UUID = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9A-Za-z])", re.IGNORECASE
 )

@@ -15,6 +15,7 @@ from at.commands import catalog
 from at.protocol import notices
 from at.protocol.check_digit import ends_in_luhn_digit
 from at.protocol.command import CommandText, read_command
+from at.protocol.dialect import CONTROL_SEQUENCE
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
 from at.transcripts.interruptions import without_logs
@@ -39,7 +40,7 @@ _LOGGED_END = re.compile(r".*\b(?:OK|ERROR)\W*", re.DOTALL)
 _LINE = re.compile(r'(?:[^"\r\n\0]|"[^"]*(?:"|\Z))+[\r\n\0]*|[\r\n\0]+')
 # What a shell colours, or writes where its prompt was.
 _SHOWN = re.compile(
-    r"((?:\x1b\[[0-?]*[ -/]*[@-~])*)(.*?)((?:(?:\x1b\[[0-?]*[ -/]*[@-~])+[\r\n\0]*)?)", re.DOTALL
+    rf"((?:{CONTROL_SEQUENCE})*)(.*?)((?:(?:{CONTROL_SEQUENCE})+[\r\n\0]*)?)", re.DOTALL
 )
 _FINAL = re.compile(r"OK|ERROR|\+CM[ES] ERROR:.*", re.DOTALL)
 _PARAMETER = re.compile(r'[ \t]*(?:"([^"]*)(?:"|\Z)|([^,"\r\n]*?))[ \t]*(?:(,)|(?=[\r\n\']|\Z))')
