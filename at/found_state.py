@@ -21,6 +21,7 @@ from at.commands.functional_mode import (
 from at.commands.registration import REGISTERED, ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandRejected, LinkLost, ParseError
+from at.protocol.line.answer_or_notice import fields
 
 T = TypeVar("T")
 
@@ -169,7 +170,7 @@ async def _setting(modem: Modem, name: str) -> str:
     """Return a setting as its set form takes it, "" where the modem does not tell it."""
     answer = await modem.execute(f"AT{name}?")
     line = next((line for line in answer.lines if line.startswith(f"{name}:")), "")
-    return ",".join(line.partition(":")[2].strip().split(",")[: _SETTINGS[name]])
+    return ",".join(fields(line)[: _SETTINGS[name]])
 
 
 async def is_registered(modem: Modem) -> bool:

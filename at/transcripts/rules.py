@@ -66,8 +66,11 @@ class Varying:
 
 def escape(data: bytes) -> str:
     r"""Write bytes as printable ASCII, the rest as \r, \n, \t, \\ and \xHH."""
-    text = _escaped(data)
-    # A blank at the end would be lost to the eye, and to many editors.
+    return _with_end(_escaped(data))
+
+
+def _with_end(text: str) -> str:
+    """Spell out a blank at the end: it would be lost to the eye, and to many editors."""
     return text[:-1] + "\\x20" if text.endswith(" ") else text
 
 
@@ -84,8 +87,7 @@ def write_rules(data: bytes, varying: tuple[Varying, ...]) -> str:
     for one in varying:
         text += _literal(data[done : one.begin]) + one.text(data)
         done = one.end
-    text += _literal(data[done:])
-    return text[:-1] + "\\x20" if text.endswith(" ") else text
+    return _with_end(text + _literal(data[done:]))
 
 
 def _literal(data: bytes) -> str:

@@ -179,9 +179,8 @@ class _Table:
         direction = direction_of(side)
         if side and direction is None:
             return " ".join(row)
-        time = f"[{row[self.columns['time']]}] " if "time" in self.columns else ""
-        is_time = any(lead.fullmatch(time) for lead in LEADS)
-        return f"{time if is_time else ''}{_MARKS[direction]}{row[self.columns['data']]}"
+        time = _stamp(row[self.columns["time"]]) if "time" in self.columns else ""
+        return f"{time}{_MARKS[direction]}{row[self.columns['data']]}"
 
 
 def table_under(heading: str) -> _Table | None:
@@ -223,9 +222,14 @@ def without_record(line: str) -> str:
         message = _text_of(message)
     if not isinstance(message, str) or _OF_LOGGERS.isdisjoint(record):
         return line
-    told = (f"[{record[name]}] " for name in record if COLUMNS["time"].fullmatch(name))
-    time = next((time for time in told if any(lead.fullmatch(time) for lead in LEADS)), "")
-    return time + message.rstrip("\r\n")
+    stamps = (_stamp(record[name]) for name in record if COLUMNS["time"].fullmatch(name))
+    return next(filter(None, stamps), "") + message.rstrip("\r\n")
+
+
+def _stamp(time: object) -> str:
+    """Return a time as it stands before a line of a log, "" for what is none."""
+    stamp = f"[{time}] "
+    return stamp if any(lead.fullmatch(stamp) for lead in LEADS) else ""
 
 
 def _text_of(numbers: list[object]) -> str | None:
