@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from at.ports.usb import Listing, system_ports
 from at.protocol.counts import counted
@@ -127,16 +127,16 @@ class _Handshake:
             answer = await self._ask()
             came = self._received
             if answer is None and (is_garbage(came) or _IN_NUMBERS.search(came)):
-                raise silence(link.transport.name, bytes(self._received))
+                raise silence(link.transport.name, bytes(came))
             wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
             if answer is None and terminator == "auto" and not wrapper:
                 answer = await self._find_terminator()
-            in_doubt = answer is None or not _tells(answer)
+            in_doubt = not _tells(answer)
             if dialect == "auto":
                 link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:
                     answer = None  # to the bare question, it answered in words of its own
-            if answer is None or not _tells(answer):
+            if not _tells(answer):
                 answer = await self._ask_again(find_wrapper=dialect == "auto")
                 shown = recognised(self._received)
                 if dialect == "auto" and not (link.dialect.traits.wrapper or shown.traits.wrapper):
@@ -224,9 +224,9 @@ class _Handshake:
         return None
 
 
-def _tells(answer: Answer) -> bool:
+def _tells(answer: Answer | None) -> TypeGuard[Answer]:
     """Return whether it is the answer to AT+CMEE?, not one that an earlier client was owed."""
-    return any(line.startswith("+CMEE:") for line in answer.lines)
+    return answer is not None and any(line.startswith("+CMEE:") for line in answer.lines)
 
 
 def silence(name: str, received: bytes) -> NoAnswer:
