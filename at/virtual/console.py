@@ -13,8 +13,8 @@ HEARTBEAT, TRACE = 1, 2
 _LARGEST_CHUNK = 80  # bytes
 _SINGLE, _FIRST, _MIDDLE, _LAST = 0x08, 0x48, 0xC0, 0x80
 HARD_FAULT = 0x9400
+_FAULT_PC, _FAULT_LR, _FAULT_SP = 0x0001_2A3C, 0x0001_2A15, 0x2000_9F40
 
-_RAM = 0x2000_8000
 _CORTEX_M = 3
 _POINTER_BITS = 5  # log2 of 32
 _HEX_BYTES = 32  # in a line of a core dump
@@ -45,9 +45,9 @@ def heartbeat(kit: VirtualKit) -> bytes:
     return event(kit, HEARTBEAT, {2: 1, 1: [kit.uptime_ms, kit.restarts, level, kit.firmware]})
 
 
-def trace(kit: VirtualKit, pc: int, lr: int) -> bytes:
+def trace(kit: VirtualKit) -> bytes:
     """Return the reboot event of a hard fault, with a core dump saved."""
-    return event(kit, TRACE, {1: HARD_FAULT, 2: pc, 3: lr, 5: 1})
+    return event(kit, TRACE, {1: HARD_FAULT, 2: _FAULT_PC, 3: _FAULT_LR, 5: 1})
 
 
 def crc16(data: bytes) -> int:
@@ -87,10 +87,11 @@ def export_lines(message: bytes) -> list[str]:
     return [f"MC:{base64.b64encode(chunk).decode('ascii')}:" for chunk in split(message)]
 
 
-def core_dump(pc: int, lr: int, sp: int) -> bytes:
+def core_dump() -> bytes:
     """Return a core dump of a Cortex-M: registers and the stack, its bytes made up."""
-    dice = random.Random(pc)  # noqa: S311 - made-up memory, the same for the same fault
-    registers = [dice.randrange(1 << 32) for _ in range(5)] + [lr, pc, 0x6100_0000, sp]
+    dice = random.Random(_FAULT_PC)  # noqa: S311 - made-up memory, the same each time
+    registers = [dice.randrange(1 << 32) for _ in range(5)]
+    registers += [_FAULT_LR, _FAULT_PC, 0x6100_0000, _FAULT_SP]
     registers += [dice.randrange(1 << 32) for _ in range(8)]
     architecture = struct.pack("<17I", *registers)
     stack = bytes(dice.randrange(256) for _ in range(192))
@@ -99,7 +100,7 @@ def core_dump(pc: int, lr: int, sp: int) -> bytes:
         header
         + struct.pack("<cHH", b"A", 2, len(architecture))
         + architecture
-        + struct.pack("<cHII", b"M", 1, sp, sp + len(stack))
+        + struct.pack("<cHII", b"M", 1, _FAULT_SP, _FAULT_SP + len(stack))
         + stack
     )
 
@@ -118,7 +119,6 @@ BOOT_BANNER = (
     "*** Using Zephyr OS v4.1.99 ***",
 )
 SENSOR_S = 10.0
-_FAULT_PC, _FAULT_LR, _FAULT_SP = 0x0001_2A3C, 0x0001_2A15, _RAM + 0x1F40
 
 
 class Console:
@@ -185,12 +185,11 @@ class Console:
         self.log("err", "os", "***** HARD FAULT *****")
         self.log("err", "os", f"Faulting instruction address (r15/pc): {_FAULT_PC:#010x}")
         self.log("err", "os", ">>> ZEPHYR FATAL ERROR 0: CPU exception on CPU 0")
-        self._dump = core_dump(_FAULT_PC, _FAULT_LR, _FAULT_SP)
+        self._dump = core_dump()
         prefix = f"{self._stamp()} <err> coredump: "
         self._kit.print(core_dump_lines(self._dump, prefix))
         self.log("err", "fatal_error", "Resetting system")
-        self._pending += [trace(self._kit, _FAULT_PC, _FAULT_LR)]
-        self._pending += [heartbeat(self._kit)]
+        self._pending += [trace(self._kit), heartbeat(self._kit)]
         self._kit.restart_requested = True
 
     def run(self, text: str) -> None:
