@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from at.virtual.kit import Fetch, Fetched
@@ -64,31 +65,12 @@ def make_modem(
     options: VirtualOptions, flash: StateFile | None = None, *, console_apart: bool = False
 ) -> VirtualModem:
     """Return a modem with the state of its file. Raises PortError, OptionError."""
-    saved = flash.load() if flash is not None else None
+    saved = None
     if flash is not None:
         options = replace(options, name=str(flash.path.resolve()))  # of a new kit
-    if flash is not None and saved is not None:
-        for name in ("model", "imei", "uuid"):
-            requested, stored = getattr(options.completed(), name), getattr(saved, name)
-            if getattr(options, name) and requested != stored:
-                raise OptionError(
-                    f"{flash.path} is the state of another kit: "
-                    f"its {name} is {stored}, not {requested}",
-                    hint="give each kit a state file of its own",
-                )
-        requested = replace(options, model=saved.model).completed()
-        if requested.application:
-            saved.app_version, saved.dialect = requested.application, requested.dialect
-        elif options.firmware:
-            saved.firmware = requested.firmware
-        options = replace(
-            options,
-            model=saved.model,
-            imei=saved.imei,
-            uuid=saved.uuid,
-            firmware=saved.firmware,
-            dialect=options.dialect or saved.dialect,
-        )
+        saved = flash.load()
+        if saved is not None:
+            options = _as_stored(options, saved, flash.path)
     options = options.completed()
     if options.provisioning and not _is_fetched(options.provisioning):
         raise OptionError(
@@ -106,6 +88,33 @@ def make_modem(
         unix_time=time.time(),
         saved=saved or SavedState.fresh(options),
         console_apart=console_apart,
+    )
+
+
+def _as_stored(options: VirtualOptions, saved: SavedState, file: Path) -> VirtualOptions:
+    """Return the options of a kit that was stored; firmware that they name is flashed to it.
+
+    Raises OptionError where they name another kit.
+    """
+    for name in ("model", "imei", "uuid"):
+        requested, stored = getattr(options.completed(), name), getattr(saved, name)
+        if getattr(options, name) and requested != stored:
+            raise OptionError(
+                f"{file} is the state of another kit: its {name} is {stored}, not {requested}",
+                hint="give each kit a state file of its own",
+            )
+    requested = replace(options, model=saved.model).completed()
+    if requested.application:
+        saved.app_version, saved.dialect = requested.application, requested.dialect
+    elif options.firmware:
+        saved.firmware = requested.firmware
+    return replace(
+        options,
+        model=saved.model,
+        imei=saved.imei,
+        uuid=saved.uuid,
+        firmware=saved.firmware,
+        dialect=options.dialect or saved.dialect,
     )
 
 
