@@ -25,7 +25,7 @@ from at.causes.table import Table, Words
 from at.causes.value_notes import ValueNotes
 from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES, FunctionalMode
-from at.protocol.error_codes import CME_OF_CMS, code_name
+from at.protocol.error_codes import CME_OF_CMS, FIRST_OF_MAKER, code_name
 from at.protocol.kit_log import LEVEL
 from at.transcripts.logs.shapes import LOST_END
 from at.transcripts.logs.wrapping import STRAIGHT
@@ -191,45 +191,50 @@ class Evidence:
         self._answered()
         self._facts.count("results")
         name, mark, written = split_command(self._pending)
-        error: Value = "ERROR"
-        if code:
-            error = int(code) if code.isdigit() else self._number_of(code)
-            of_messages = word == "+CMS ERROR" and code.isdigit()
-            known = CME_OF_CMS.get(int(code), "ERROR") if of_messages else error
-            of_maker = isinstance(known, int) and known >= 512
-            if of_maker:
-                self._facts.note("error", known)
-            elif known not in _OF_THE_COMMAND and name not in {"%CMNG", *_KEY_COMMANDS}:
-                self._facts.note("cme", known)  # of a credential it is 513 or the like, cut
-        deletes = name == "%CMNG" and written.startswith("3")
-        if name and not (deletes and error == _NOT_FOUND):  # it is deleted
-            changes = "?" not in mark or name not in _SETTINGS | _CONNECTION
-            if word == "OK":
-                self._accept(name, written, changes=changes)
-            else:
-                self._forget(name)
-                if name == "%CMNG" and written.startswith("0"):
-                    self._unwritten.add(_slot(written))
-                if error == "ERROR":  # it says nothing without its command
-                    self._facts.line, self._facts.number = self._sent_as
-                if changes and (name != "+CFUN" or written.partition(",")[0] in _LEAVE_ON):
-                    self._facts.note(f"{name}!", error)
-                    self._refused[name] = written
-                refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(word, error)}"
-                self._facts.note("command_refused", refused)
-                if name in _KEY_COMMANDS and written:
-                    self._facts.note("key_refused", refused)
-                if name in _CARD_READS and not self._facts.is_off:
-                    self._card_errors += 1
-                    self._facts.note("sim_errors", self._card_errors)
+        error = self._error_of(word, code, name) if code else "ERROR"
+        changes = "?" not in mark or name not in _SETTINGS | _CONNECTION
+        is_gone = error == _NOT_FOUND and name == "%CMNG" and written.startswith("3")
+        if name and word == "OK":
+            self._accept(name, written, changes=changes)
+        elif name and not is_gone:  # what was to be deleted, which is as good
+            self._refuse(name, written, word, error, changes=changes)
         self._pending = ""
         self._facts.turns_off = False
+
+    def _error_of(self, word: str, code: str, name: str) -> Value:
+        """Return the number of an error, or its words; note one that tells of the modem's state."""
+        error: Value = int(code) if code.isdigit() else self._number_of(code)
+        of_messages = word == "+CMS ERROR" and code.isdigit()
+        known = CME_OF_CMS.get(int(code), "ERROR") if of_messages else error
+        if isinstance(known, int) and known >= FIRST_OF_MAKER:
+            self._facts.note("error", known)
+        elif known not in _OF_THE_COMMAND and name not in {"%CMNG", *_KEY_COMMANDS}:
+            self._facts.note("cme", known)  # of a credential it is 513 or the like, cut
+        return error
 
     def _number_of(self, words: str) -> Value:
         """Return the number of an error that is told in words, which a log may go on behind."""
         known = self._table.cme_texts
         first = words.partition(" -")[0].rstrip()
         return known.get(words.upper(), known.get(first.upper(), words))
+
+    def _refuse(self, name: str, written: str, word: str, error: Value, *, changes: bool) -> None:
+        """Note that the modem refused a command."""
+        self._forget(name)
+        if name == "%CMNG" and written.startswith("0"):
+            self._unwritten.add(_slot(written))
+        if error == "ERROR":  # it says nothing without its command
+            self._facts.line, self._facts.number = self._sent_as
+        if changes and (name != "+CFUN" or written.partition(",")[0] in _LEAVE_ON):
+            self._facts.note(f"{name}!", error)
+            self._refused[name] = written
+        refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(word, error)}"
+        self._facts.note("command_refused", refused)
+        if name in _KEY_COMMANDS and written:
+            self._facts.note("key_refused", refused)
+        if name in _CARD_READS and not self._facts.is_off:
+            self._card_errors += 1
+            self._facts.note("sim_errors", self._card_errors)
 
     def _accept(self, name: str, written: str, *, changes: bool) -> None:
         """Note that the modem took a command, which `changes` something or asks for a setting."""

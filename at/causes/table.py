@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 from msgspec import Struct, convert
 
 from at.causes.literals import literals_of
-from at.protocol.error_codes import CME
+from at.protocol.error_codes import CME, FIRST_OF_MAKER
 
 Expected = int | str | list[int | str]
 """What a fact must be: a number, a text, a comparison, or any of a list."""
@@ -103,8 +103,6 @@ def _holds_of_each(line: str, sets: Iterable[set[str]]) -> bool:
     return all(any(text in line for text in texts) for texts in sets)
 
 
-_OF_THE_MAKER = 512
-"""The first error number that is a maker's own."""
 _ALIKE = str.maketrans("123456789", "0" * 9)
 """Lines of a log that differ in numbers alone are looked up once."""
 
@@ -146,7 +144,7 @@ def read(text: str) -> Table:
         for number, rest in file["numbers"]["esm"].items()
         if number.isdigit()
     ]
-    texts = {name: code for code, name in CME.items() if code < _OF_THE_MAKER} | file["cme_texts"]
+    texts = {name: code for code, name in CME.items() if code < FIRST_OF_MAKER} | file["cme_texts"]
     known = {name.upper(): code for name, code in texts.items()}
     return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
 

@@ -190,6 +190,7 @@ _HINT_WITHOUT_CODE_FOR: dict[str, str] = {
     "+CCLK": "the modem knows no time yet: attach to a network that tells it, or set AT+CCLK",
 }
 _FIRST_ESM, _LAST_ESM = 171, 233
+FIRST_OF_MAKER, _LAST_OF_MAKER = 512, 599
 
 
 def describe(
@@ -218,7 +219,7 @@ def code_name(final: str, code: int) -> str:
         return table[code]
     if table is CME and _FIRST_ESM <= code <= _LAST_ESM:
         return f"session management cause {code}"
-    if table is CME and 512 <= code <= 599:
+    if table is CME and FIRST_OF_MAKER <= code <= _LAST_OF_MAKER:
         return f"Nordic error {code}"
     return f"error {code}"
 
