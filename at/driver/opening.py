@@ -104,53 +104,54 @@ async def handshake(
     Raises NoAnswer.
     """
     async with link.turns:
-        answer = await _Handshake(link, answer_timeout_s).first_answer(dialect, terminator)
+        if dialect != "auto":
+            link.dialect = Dialect(dialect)
+        if terminator != "auto":
+            link.terminator = Terminator(terminator)
+        link.listener = asking = _Handshake(link, answer_timeout_s, detects=dialect == "auto")
+        try:
+            answer = await asking.first_answer(find_terminator=terminator == "auto")
+        finally:
+            link.listener = None
     link.answers_no_probe = not answer.ok
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
     return int(setting[0]) if setting and setting[0].isdecimal() else None
 
 
 class _Handshake:
-    def __init__(self, link: Link, answer_timeout_s: float) -> None:
+    def __init__(self, link: Link, answer_timeout_s: float, *, detects: bool) -> None:
         self._link = link
         self._answer_timeout_s = answer_timeout_s
+        self._detects = detects  # the dialect
         self._received = bytearray()
 
-    async def first_answer(self, dialect: str, terminator: str) -> Answer:
-        link = self._link
-        if dialect != "auto":
-            link.dialect = Dialect(dialect)
-        if terminator != "auto":
-            link.terminator = Terminator(terminator)
-        link.listener = self
-        try:
-            answer = await self._ask()
-            came = self._received
-            if answer is None and (is_garbage(came) or _IN_NUMBERS.search(came)):
-                raise silence(link.transport.name, bytes(came))
-            wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
-            if answer is None and terminator == "auto" and not wrapper:
-                answer = await self._find_terminator()
-            in_doubt = not _tells(answer)
-            if dialect == "auto":
-                link.dialect = recognised(self._received)
-                if link.dialect.traits.wrapper:
-                    answer = None  # to the bare question, it answered in words of its own
-            if not _tells(answer):
-                answer = await self._ask_again(find_wrapper=dialect == "auto")
-                shown = recognised(self._received)
-                if dialect == "auto" and not (link.dialect.traits.wrapper or shown.traits.wrapper):
-                    link.dialect = shown  # what came before was no answer to know it by
-            if dialect == "auto" and link.dialect is Dialect.SERIAL_MODEM:
-                await self._tell_module()
-            link.mark_trusted()
-            if in_doubt and _tells(answer) and not link.dialect.traits.wrapper:
-                # It may be the late answer to an earlier question: then another one follows.
-                link.mark_suspect(owed="AT+CMEE?")
-                await link.make_ready()
-            return answer
-        finally:
-            link.listener = None
+    async def first_answer(self, *, find_terminator: bool) -> Answer:
+        """Return the answer to AT+CMEE?, by a link that is in step from then on."""
+        link, came = self._link, self._received
+        answer = await self._ask()
+        if answer is None and (is_garbage(came) or _IN_NUMBERS.search(came)):
+            raise silence(link.transport.name, bytes(came))
+        wrapper = link.dialect.traits.wrapper or recognised(came).traits.wrapper
+        if answer is None and find_terminator and not wrapper:
+            answer = await self._find_terminator()
+        in_doubt = not _tells(answer)
+        if self._detects:
+            link.dialect = recognised(came)
+            if link.dialect.traits.wrapper:
+                answer = None  # to the bare question, it answered in words of its own
+        if not _tells(answer):
+            answer = await self._ask_again()
+            shown = recognised(came)
+            if self._detects and not (link.dialect.traits.wrapper or shown.traits.wrapper):
+                link.dialect = shown  # what came before was no answer to know it by
+        if self._detects and link.dialect is Dialect.SERIAL_MODEM:
+            await self._tell_module()
+        link.mark_trusted()
+        if in_doubt and _tells(answer) and not link.dialect.traits.wrapper:
+            # It may be the late answer to an earlier question: then another one follows.
+            link.mark_suspect(owed="AT+CMEE?")
+            await link.make_ready()
+        return answer
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -167,7 +168,7 @@ class _Handshake:
         if any(line.upper().startswith("NRF93M1") for line in answer.lines):
             self._link.dialect = Dialect.NRF93M1
 
-    async def _ask_again(self, *, find_wrapper: bool) -> Answer:
+    async def _ask_again(self) -> Answer:
         """Ask again, each time assuming that an earlier client left a worse state behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
@@ -178,7 +179,7 @@ class _Handshake:
             answer = await self._ask_in_doubt()
             if answer is not None:
                 return answer
-            if find_wrapper and b"\nat: command not found" in self._received:
+            if self._detects and b"\nat: command not found" in self._received:
                 link.dialect = Dialect.MODEM_SHELL
         raise silence(link.transport.name, bytes(self._received))
 
