@@ -7,7 +7,13 @@ from dataclasses import replace
 from msgspec import Struct
 
 from at.protocol.line.answer_or_notice import NOTICES_ONLY, Owner
-from at.protocol.line.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
+from at.protocol.line.doubled_answers import (
+    AWAIT_S,
+    RecentAnswers,
+    expects_line,
+    is_ok_alone,
+    tells_more,
+)
 from at.protocol.line.exchange import Exchange
 from at.protocol.line.items import Answer, Item, NoticeLine, Unknown
 
@@ -130,7 +136,7 @@ class CommandInFlight:
 
     def _take(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
         """Give an answer to the command in flight, unless it may be another's that came twice."""
-        bare_ok = answer.final == "OK" and not answer.lines
+        bare_ok = is_ok_alone(answer)
         needs_line = bare_ok and self._machine.owner.needs_line()
         second = self._held is not None
         expects = needs_line or (bare_ok and (second or expects_line(answer.command or "")))
@@ -141,15 +147,19 @@ class CommandInFlight:
             self._recent.come_twice = True
         if is_copy:
             if not (needs_line and self._recent.come_twice):
-                if self._held is None:
-                    waiter.get_loop().call_later(AWAIT_S, self._give_held, waiter)
-                if self._held is None or tells_more(answer, self._held):
-                    self._held = answer
+                self._hold(answer, waiter)
             self._machine.await_another(answer)
             return
         if expects:
             self._on_doubt()  # it may be another command's OK, sent twice
         waiter.set_result(answer)
+
+    def _hold(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
+        """Hold an answer back that may be a copy; of two, the one that tells more."""
+        if self._held is None:
+            waiter.get_loop().call_later(AWAIT_S, self._give_held, waiter)
+        if self._held is None or tells_more(answer, self._held):
+            self._held = answer
 
     def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
         """Give the answer that was held back, if no other came."""

@@ -48,7 +48,7 @@ class RecentAnswers:
     def waited_in_vain(self, answer: Answer) -> None:
         """Note that no other answer came behind this one, which might have been a copy."""
         # An OK alone is awaited another answer for by the time, which may not decide what is known.
-        if self.come_twice is None and not _is_ok_alone(answer):
+        if self.come_twice is None and not is_ok_alone(answer):
             self.come_twice = False
 
     def has_name_of(self, answer: Answer, now: float) -> bool:
@@ -66,7 +66,7 @@ class RecentAnswers:
         yet whether answers come twice, any answer as before may be a copy, whenever it comes; where
         none does, none may: the time decides nothing on a sound link.
         """
-        if not expects_line and (self.come_twice is False or _is_ok_alone(answer)):
+        if not expects_line and (self.come_twice is False or is_ok_alone(answer)):
             return False
         came_before = False
         for _, earlier in self._answers:
@@ -91,7 +91,8 @@ class RecentAnswers:
         return known and is_reply_alone(line_name(line), line)
 
 
-def _is_ok_alone(answer: Answer) -> bool:
+def is_ok_alone(answer: Answer) -> bool:
+    """Return whether an answer is OK without a line."""
     return answer.final == "OK" and not answer.lines
 
 
