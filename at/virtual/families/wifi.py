@@ -78,19 +78,20 @@ class VirtualCompanion:
     def _run(self, text: str) -> None:
         if not text:
             return
-        if text.upper() in {"ATE0", "ATE1"}:
-            self._echo = text.endswith("1")
-            answer = ok()
-        else:
-            try:
-                request = parse_request(text)
-                handler = COMMANDS.get(request.name)
-                if handler is not None:
-                    answer = handler(self._kit, request)
-                else:
-                    answer = fail() if request.name else ok()
-            except BadRequest:
-                answer = fail()
+        answer = self._answer(text)
         for line in answer.lines:
             self.out += line.encode("latin-1", "replace") + b"\r\n"
         self.out += b"\r\nERROR\r\n" if answer.failed else b"\r\nOK\r\n"
+
+    def _answer(self, text: str) -> Reply:
+        if text.upper() in {"ATE0", "ATE1"}:
+            self._echo = text.endswith("1")
+            return ok()
+        try:
+            request = parse_request(text)
+            if not request.name:
+                return ok()
+            handler = COMMANDS.get(request.name)
+            return fail() if handler is None else handler(self._kit, request)
+        except BadRequest:
+            return fail()
