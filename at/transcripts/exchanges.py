@@ -45,15 +45,9 @@ def split_exchanges(steps: Sequence[TranscriptStep], terminator: bytes) -> tuple
 
     for step in steps:
         if step.direction in {Direction.ANY_ORDER, Direction.IN_ORDER}:
-            opens = step.direction is Direction.ANY_ORDER
-            if opens == bool(opened_at):
-                before = f"that of line {opened_at}" if opens else "no ! any-order"
-                raise TranscriptError(
-                    f"line {step.line}: ! {step.direction.value} behind {before}",
-                    hint=_CLOSE,
-                    line=step.line,
-                )
+            _check_edge(step, opened_at)
             end()
+            opens = step.direction is Direction.ANY_ORDER
             group, opened_at = (group_of(found) + 1, step.line or 1) if opens else (0, 0)
             continue
         if step.direction is Direction.SENT and not _goes_on(current, terminator):
@@ -71,6 +65,18 @@ def split_exchanges(steps: Sequence[TranscriptStep], terminator: bytes) -> tuple
         what = f"line {opened_at}: ! any-order has no end"
         raise TranscriptError(what, hint=_CLOSE, line=opened_at)
     return tuple(found)
+
+
+def _check_edge(step: TranscriptStep, opened_at: int) -> None:
+    """Raise TranscriptError for an edge of a group that does not fit the one before it."""
+    opens = step.direction is Direction.ANY_ORDER
+    if opens == bool(opened_at):
+        before = f"that of line {opened_at}" if opens else "no ! any-order"
+        raise TranscriptError(
+            f"line {step.line}: ! {step.direction.value} behind {before}",
+            hint=_CLOSE,
+            line=step.line,
+        )
 
 
 def group_of(exchanges: Sequence[Exchange]) -> int:
