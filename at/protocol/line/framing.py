@@ -42,10 +42,9 @@ _NOT_PLAIN = frozenset("[<*IWED-#MBA ")
 
 
 class Line(Struct, frozen=True):
-    """A whole line without its end. `mended`: a log line had cut it in two."""
+    """A whole line without its end."""
 
     text: str
-    mended: bool = False
 
 
 class Log(Struct, frozen=True):
@@ -303,7 +302,7 @@ class Framer:
             return
         if _begins_anew(body) or _FINAL.fullmatch(body):
             # The rest of the cut line is lost: this line is a new one.
-            yield Line(_text(self._end()), mended=True)
+            yield Line(_text(self._end()))
             yield from self._line(body, end)
         elif log := _LOG_WITHIN.search(body):
             self._keep(LOG_WITHIN, body[: log.start()])
@@ -311,7 +310,7 @@ class Framer:
             if len(self._kept) > self.limit:
                 yield DroppedLine(_text(self._end()[:_HEAD_BYTES]))
         else:
-            yield Line(_text((self._end() + body).strip(_EDGES)), mended=True)
+            yield Line(_text((self._end() + body).strip(_EDGES)))
 
     def _may_quote(self, body: bytes) -> bool:
         if _ROW.fullmatch(body):
@@ -337,7 +336,7 @@ class Framer:
         """Yield what is kept of a line whose end does not come."""
         yield from self._release()
         if self._state is CUT:
-            yield Line(_text(self._end()), mended=True)
+            yield Line(_text(self._end()))
         elif self._state is OVERLONG:
             self._end()
 

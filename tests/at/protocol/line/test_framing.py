@@ -154,12 +154,12 @@ def test_console_lines_are_told_from_at_lines(text: str) -> None:
 def test_a_log_line_inside_an_at_line_is_lifted_out_and_the_line_mended(at: int) -> None:
     line = "+CEREG: 5,1"
     stream = f"{line[:at]}{LOG}\r\n{line[at:]}\r\nOK\r\n".encode()
-    assert events([stream]) == [Log(LOG), Line(line, mended=True), Line("OK")]
+    assert events([stream]) == [Log(LOG), Line(line), Line("OK")]
 
 
 def test_a_log_line_right_before_the_line_end_does_not_swallow_the_next_line() -> None:
     stream = f"+CEREG: 1{LOG}\r\n\r\nOK\r\n".encode()
-    assert events([stream]) == [Log(LOG), Line("+CEREG: 1", mended=True), Line("OK")]
+    assert events([stream]) == [Log(LOG), Line("+CEREG: 1"), Line("OK")]
 
 
 def test_a_log_line_within_a_quoted_text_is_no_part_of_it() -> None:
@@ -207,7 +207,7 @@ def test_invalid_utf8_and_nul_are_shown_and_harm_nothing() -> None:
 
 def test_a_line_that_two_log_lines_cut_is_mended_and_the_next_ones_are_ordinary() -> None:
     stream = f"+CER{LOG}\r\nEG: 5{LOG}\r\n,1\r\n\r\n\x1b[0mOK\r\n".encode()
-    assert events([stream]) == [Log(LOG), Log(LOG), Line("+CEREG: 5,1", mended=True), Line("OK")]
+    assert events([stream]) == [Log(LOG), Log(LOG), Line("+CEREG: 5,1"), Line("OK")]
 
 
 def test_an_overlong_line_changes_nothing_of_the_lines_after_it() -> None:
