@@ -57,21 +57,21 @@ def causes_of_log(log: bytes | BufferedReader) -> list[Cause]:
 
 def causes(facts: Mapping[str, Fact], table: Table) -> list[Cause]:
     """Return the causes that hold for these facts, best first; `alone` rows where none does."""
+    rows = sorted(table.rows, key=lambda row: _ORDER[row.certainty])
+    return (
+        _held(rows, facts)[:MOST]
+        or _held(table.failures, facts)[:_MOST_FAILURES]
+        or _held(table.alone, facts)[:1]
+    )
+
+
+def _held(rows: Iterable[Row], facts: Mapping[str, Fact]) -> list[Cause]:
+    """Return the causes of the rows that hold, each by the first of its rows."""
     found: dict[str, Cause] = {}
-    for row in sorted(table.rows, key=lambda row: _ORDER[row.certainty]):
+    for row in rows:
         if (cause := _cause(row, facts)) is not None:
             found.setdefault(cause.cause, cause)
-    if not found:
-        failures = [cause for row in table.failures if (cause := _cause(row, facts))]
-        found = {cause.cause: cause for cause in failures[:_MOST_FAILURES]}
-    if not found:
-        found = _first(_cause(row, facts) for row in table.alone)
-    return list(found.values())[:MOST]
-
-
-def _first(candidates: Iterable[Cause | None]) -> dict[str, Cause]:
-    cause = next(filter(None, candidates), None)
-    return {} if cause is None else {cause.cause: cause}
+    return list(found.values())
 
 
 def _cause(row: Row, facts: Mapping[str, Fact]) -> Cause | None:

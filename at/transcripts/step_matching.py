@@ -228,19 +228,16 @@ class Playback:
         self._line.clear()
         if not command:
             return []
-        recorded = self._answers.get(TranscriptStep(Direction.SENT, command))
-        if recorded is None:
-            fitting = next(
-                (known for known in self._answers if spans(known, command) is not None), None
-            )
-            if fitting is not None:
-                recorded = self._answers[fitting]
-                self._note_written(fitting.data, command)
-        if recorded is None and command + self._end in self._setup:
-            return [self._answered(command + self._end)]
-        if recorded is None:
+        known: TranscriptStep | None = TranscriptStep(Direction.SENT, command)
+        if known not in self._answers:
+            known = next((k for k in self._answers if spans(k, command) is not None), None)
+        if known is None:
+            if command + self._end in self._setup:
+                return [self._answered(command + self._end)]
             final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
             return [TranscriptStep(Direction.RECEIVED, final)]
+        self._note_written(known.data, command)
+        recorded = self._answers[known]
         turn = min(self._asked[command], len(recorded) - 1)
         self._asked[command] += 1
         return self._with_digests(recorded[turn])
