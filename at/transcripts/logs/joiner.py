@@ -10,7 +10,7 @@ from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
 from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, begins_exchange, is_answer
 from at.transcripts.logs.shapes import Rest, Shape
-from at.transcripts.logs.sides import TOLD_BY_LOOK, by_rest, marked
+from at.transcripts.logs.sides import TOLD_BY_LOOK, marked, unmarked
 from at.transcripts.payloads import Payloads, Phase
 
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
@@ -42,7 +42,7 @@ class Joiner:
         for mark, text, head in self._whole(heads):
             side = Side.RECEIVED if mark is None and self._goes_on_below(text) else mark
             self._received = text if side is Side.RECEIVED else None
-            is_log = side is None and not self._open and self._by_rest(text) is Side.LOG
+            is_log = side is None and not self._open and unmarked(self._shape, text) is Side.LOG
             for piece, answers in _pieces(Side.LOG if is_log else side, text):
                 later = Side.RECEIVED if answers else side
                 yield from self._line(later, piece, head)
@@ -114,10 +114,7 @@ class Joiner:
             return Side.RECEIVED if tells_start(text) else Side.SENT
         if text == self._last_sent or (self._lists and _LISTED.fullmatch(text)):
             return Side.RECEIVED
-        return self._by_rest(text)
-
-    def _by_rest(self, text: str) -> Side:
-        return by_rest(self._shape, None, text)[0]
+        return unmarked(self._shape, text)
 
     def _end(self, side: Side) -> Iterator[LogLine]:
         """Yield what is open on a side."""

@@ -23,10 +23,10 @@ def score_of(shape: Shape, heads: Iterable[Head]) -> tuple[int, bool]:
     score, last_sent, has_marks = 0, "", False
     for by_mark, line in (one for head in heads for one in marked(shape, head)):
         has_marks |= by_mark is Side.SENT
-        side, text = by_rest(shape, by_mark, line)
+        side = by_mark or unmarked(shape, line)
         if side is Side.LOG:  # most lines by most shapes
             continue
-        text = shapes.first_line(text)
+        text = shapes.first_line(line.strip())
         is_command = COMMAND.match(text) is not None
         answers = is_answer(text)
         if side is Side.SENT:  # a command that firmware logs, too, is one
@@ -41,7 +41,8 @@ def score_of(shape: Shape, heads: Iterable[Head]) -> tuple[int, bool]:
 def sides_of(shape: Shape, heads: Iterable[Head]) -> Iterator[tuple[Side, str]]:
     """Yield the side of each line, marked or not, and the line without its mark."""
     for head in heads:
-        yield from (by_rest(shape, side, text) for side, text in marked(shape, head))
+        for side, text in marked(shape, head):
+            yield side or unmarked(shape, text), text.strip()
 
 
 def marked(shape: Shape, head: Head) -> list[tuple[Side | None, str]]:
@@ -83,11 +84,8 @@ def sides_with_ends(shape: Shape, heads: list[Head]) -> set[Side]:
     }
 
 
-def by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
-    """Return the side of a line, marked or not, and what it says."""
-    text = text.strip()
-    if side is not None:
-        return side, text
+def unmarked(shape: Shape, text: str) -> Side:
+    """Return the side of a line without a mark."""
     if shape.rest in TOLD_BY_LOOK:
-        return Side.SENT if COMMAND.match(text) else Side.RECEIVED, text
-    return Side.RECEIVED if shape.rest is Rest.RECEIVED else Side.LOG, text
+        return Side.SENT if COMMAND.match(text.strip()) else Side.RECEIVED
+    return Side.RECEIVED if shape.rest is Rest.RECEIVED else Side.LOG
