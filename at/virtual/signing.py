@@ -224,22 +224,21 @@ def device_claims(kit: VirtualKit, life_s: int) -> dict[str, str | int]:
 def web_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
     """Return a JWT. Its JSON texts end in blanks, so that no base64 needs padding."""
     header = {"typ": "JWT", "alg": "ES256", "kid": key_id(key)}
-    signed = f"{_base64url(_padded(header))}.{_base64url(_padded(claims))}"
-    return f"{signed}.{_base64url(sign_raw(key, signed.encode('ascii')))}"
+    return _jwt(key, *(text + b" " * (-len(text) % 3) for text in (_json(header), _json(claims))))
 
 
 def plain_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
     """Return a JWT as an nRF93M1 makes it: no `kid`, and nothing that is padded."""
-    parts = ({"alg": "ES256", "typ": "JWT"}, claims)
-    signed = ".".join(
-        _base64url(json.dumps(part, separators=(",", ":")).encode()) for part in parts
-    )
+    return _jwt(key, _json({"alg": "ES256", "typ": "JWT"}), _json(claims))
+
+
+def _jwt(key: EllipticCurvePrivateKey, *parts: bytes) -> str:
+    signed = ".".join(map(_base64url, parts))
     return f"{signed}.{_base64url(sign_raw(key, signed.encode('ascii')))}"
 
 
-def _padded(value: Mapping[str, object]) -> bytes:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    return text + b" " * (-len(text) % 3)
+def _json(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _base64url(data: bytes) -> str:
