@@ -113,17 +113,12 @@ class CommandInFlight:
         """Give an answer to the link's own question, if it is the one to it."""
         now = waiter.get_loop().time()
         if self._held is None and self._recent.has_name_of(answer, now):
-            self._held = answer
+            self._hold(answer, waiter)
             self._machine.await_another(answer)
-            waiter.get_loop().call_later(AWAIT_S, self._give_probed, probe, waiter)
             return
         self._recent.add(answer, now)
         if not self._accept(answer, waiter, probe):
             self._machine.await_another(answer)
-
-    def _give_probed(self, probe: Probe, waiter: asyncio.Future[Answer]) -> None:
-        if self._held is not None and not waiter.done():
-            self._accept(self._held, waiter, probe)
 
     def _accept(self, answer: Answer, waiter: asyncio.Future[Answer], probe: Probe) -> bool:
         """Give an answer if it is the one to the probe; return whether it is."""
@@ -163,8 +158,12 @@ class CommandInFlight:
 
     def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
         """Give the answer that was held back, if no other came."""
-        if self._held is not None and not waiter.done():
-            self._recent.waited_in_vain(self._held)
-            self.disown()
-            self._on_doubt()
-            waiter.set_result(self._held)
+        if self._held is None or waiter.done():
+            return
+        if self._probe is not None:
+            self._accept(self._held, waiter, self._probe)
+            return
+        self._recent.waited_in_vain(self._held)
+        self.disown()
+        self._on_doubt()
+        waiter.set_result(self._held)
