@@ -232,40 +232,29 @@ def _tells(answer: Answer | None) -> TypeGuard[Answer]:
 
 def silence(name: str, received: bytes) -> NoAnswer:
     """Return the error for a port where nothing answers AT; `received` is what came instead."""
+    size = counted(len(received), "bytes")
     if not received:
-        return NoAnswer(
-            f"{labelled(name)} nothing answers AT there, with any line end",
-            hint="`cellagent ports` tells which port of the kit answers",
-        )
-    if is_garbage(received):
-        return NoAnswer(
-            f"{labelled(name)} no AT answer, {counted(len(received), 'bytes')} of garbage",
-            hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
-            received=received,
-        )
-    if _IN_NUMBERS.search(received):
+        what = "nothing answers AT there, with any line end"
+        hint = "`cellagent ports` tells which port of the kit answers"
+    elif is_garbage(received):
+        what = f"no AT answer, {size} of garbage"
+        hint = "the speed may be wrong, or it is a trace port: `cellagent ports` tries others"
+    elif _IN_NUMBERS.search(received):
         import shlex  # only a failure pays for it
 
-        way = f"`printf 'ATV1\\r' > {shlex.quote(name)}` has it answer in words"
-        if not name.startswith("/"):
-            way = "send it ATV1 with a terminal program"
-        return NoAnswer(
-            f"{labelled(name)} the modem answers in numbers instead of OK and ERROR (ATV0)",
-            hint=f"{way}, then try again",
-            received=received,
-        )
-    if damaged := _DAMAGED.search(received):
+        what = "the modem answers in numbers instead of OK and ERROR (ATV0)"
+        way = "send it ATV1 with a terminal program"
+        if name.startswith("/"):
+            way = f"`printf 'ATV1\\r' > {shlex.quote(name)}` has it answer in words"
+        hint = f"{way}, then try again"
+    elif damaged := _DAMAGED.search(received):
         line = repr(damaged[0]).removeprefix("b")
-        return NoAnswer(
-            f"{labelled(name)} the modem answers, but its lines come damaged, as {line}",
-            hint="try another cable; or the speed is wrong: `cellagent ports` tries others",
-            received=received,
-        )
-    return NoAnswer(
-        f"{labelled(name)} no AT answer, only {counted(len(received), 'bytes')} of other text",
-        hint="it may be the kit's console: `cellagent ports` tells which port answers",
-        received=received,
-    )
+        what = f"the modem answers, but its lines come damaged, as {line}"
+        hint = "try another cable; or the speed is wrong: `cellagent ports` tries others"
+    else:
+        what = f"no AT answer, only {size} of other text"
+        hint = "it may be the kit's console: `cellagent ports` tells which port answers"
+    return NoAnswer(f"{labelled(name)} {what}", hint=hint, received=received)
 
 
 def is_garbage(received: bytes | bytearray) -> bool:
