@@ -4,6 +4,7 @@ Source: Nordic's AT reference.
 """
 
 import re
+from functools import partial
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -131,10 +132,6 @@ def _low_supply(fields: Fields, lowest: int) -> LowSupply:
     return answer
 
 
-def _low_supply_notice(fields: Fields) -> LowSupply:
-    return _low_supply(fields, 3000)
-
-
 def _event(line: str, _context: str | None) -> ModemEventNotice:
     text = after_name(line, "%MDMEV")
     if not re.fullmatch(r"[\x20-\x7e]{1,200}", text, re.ASCII):
@@ -154,7 +151,7 @@ def _release(fields: Fields) -> ReleaseAssistance:
 
 
 register_readers(TemperatureNotice, {"%XTEMP": record(TemperatureLevel)})
-register_readers(LowSupplyNotice, {"%XVBATLOWLVL": _low_supply_notice})
+register_readers(LowSupplyNotice, {"%XVBATLOWLVL": partial(_low_supply, lowest=3000)})
 register_readers(PowerOffNotice, {"%XPOFWARN": record(PowerOffWarning)})
 register_readers(ReleaseAssistanceNotice, {"%RAI": _release})
 register("%MDMEV", _event)

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from typing import Annotated
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import Fields, Record, named_text
+from at.protocol.record_fields import further, record, within
+from at.protocol.values import Record, named_text
 
 _REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]{1,9})", re.ASCII)
 
@@ -26,8 +28,8 @@ class LastFailure(Record, frozen=True):
 class NetworkCause(Record, frozen=True):
     """+CNEC_ESM, +CNEC_EMM: why the network refused a context or the device (TS 24.301)."""
 
-    cause: int
-    cid: int | None = None
+    cause: Annotated[int, within(0, 255)]
+    cid: Annotated[int | None, further(0, 255)] = None
 
 
 class NetworkCauseNotice(Notice, frozen=True):
@@ -55,8 +57,6 @@ class ReadLastFailure(Command[LastFailure], frozen=True):
         return LastFailure(report, module, cause)
 
 
-def _network_cause(fields: Fields) -> NetworkCause:
-    return NetworkCause(fields.integer("cause", 0, 255), fields.further_integer("cid", 0, 255))
-
-
-register_readers(NetworkCauseNotice, dict.fromkeys(("+CNEC_EMM", "+CNEC_ESM"), _network_cause))
+register_readers(
+    NetworkCauseNotice, dict.fromkeys(("+CNEC_EMM", "+CNEC_ESM"), record(NetworkCause))
+)
