@@ -24,6 +24,8 @@ Check = Callable[[Signed], Signed]
 
 # A notice of theirs has another shape than the reply.
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON", "#XNRFCLOUD"}
+# What is shown as it came.
+_PLAIN = {Echo: "echo", Log: "log", Prompt: "prompt", Unknown: "unknown"}
 _FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
 # A reply of theirs begins with a parenthesis, although it answers no test command.
 _IN_PARENTHESES = {"+CWLAP", "%WIFISCAN"}
@@ -87,18 +89,12 @@ class Decoder:
                 return self._answer(item)
             case NoticeLine():
                 return self._notice(item)
-            case Echo():
-                return {"type": "echo", "line": item.text}
-            case Log():
-                return {"type": "log", "line": item.text}
-            case Prompt():
-                return {"type": "prompt", "line": item.text}
             case Restart():
                 return _notice(item.text, item.text)
-            case Unknown():
-                return {"type": "unknown", "line": item.text}
             case DroppedLine():
                 return {"type": "unknown", "line": item.head}
+            case _:
+                return {"type": _PLAIN[type(item)], "line": item.text}
 
     def _answer(self, answer: Answer) -> dict[str, object]:
         command = answer.command or self._command_answered_again(answer)
