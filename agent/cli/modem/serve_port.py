@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 from agent.config.urls import host_and_port, is_loopback
 from agent.errors import RefusedByRule, UsageError
-from at.virtual.server.pty import PtyServer
-from at.virtual.server.tcp import TcpServer
+from at.virtual.server.pty import PtyServer, serve_terminal
+from at.virtual.server.tcp import TcpServer, serve_tcp
 
 
 async def serve_port(
@@ -22,21 +22,9 @@ async def serve_port(
     Raises UsageError, RefusedByRule for an address that is no loopback without `allow_remote`.
     """
     if tcp is not None:
-        server = TcpServer(received)
-        stack.push_async_callback(server.close)
-        await server.listen(*_address(tcp, allow_remote))
-        return server
+        return await serve_tcp(stack, *_address(tcp, allow_remote), received)
     assert pty is not None
     return serve_terminal(stack, pty, received)
-
-
-def serve_terminal(
-    stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
-) -> PtyServer:
-    """Serve a terminal, `path` being a link to it, until `stack` unwinds."""
-    terminal = PtyServer(path, received)
-    stack.callback(terminal.close)
-    return terminal
 
 
 def require_one(pty: str | None, tcp: str | None) -> None:

@@ -13,7 +13,7 @@ import click
 from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.terminal import wrapped
-from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
+from agent.cli.modem.serve_port import require_one, serve_port
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.options import MODELS, OptionError, VirtualOptions
 
@@ -190,6 +190,7 @@ async def _serve_kit(
 ) -> dict[str, str]:
     """Serve one kit until `stack` unwinds; return its ports by name."""
     from at.virtual.modem import Port
+    from at.virtual.server.pty import serve_terminal
     from at.virtual.server.runner import ModemRunner, make_modem
     from at.virtual.state import StateFile
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.server.pty import PtyServer
+from at.virtual.server.pty import PtyServer, serve_terminal
 from at.virtual.server.runner import ModemRunner
-from at.virtual.server.tcp import TcpServer
+from at.virtual.server.tcp import TcpServer, serve_tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,5 @@ async def served(
 ) -> PtyServer | TcpServer:
     """Serve one port until `stack` unwinds: on a terminal, on TCP where the system has none."""
     if sys.platform == "win32":
-        server = TcpServer(received)
-        stack.push_async_callback(server.close)
-        await server.listen("127.0.0.1", 0)
-        return server
-    terminal = PtyServer(path, received)
-    stack.callback(terminal.close)
-    return terminal
+        return await serve_tcp(stack, "127.0.0.1", 0, received)
+    return serve_terminal(stack, path, received)

@@ -177,6 +177,15 @@ class PtyServer:
         os.close(self._theirs)
 
 
+def serve_terminal(
+    stack: contextlib.AsyncExitStack, path: str | Path, received: Callable[[bytes], None]
+) -> PtyServer:
+    """Serve a terminal, `path` being a link to it, until `stack` unwinds. Raises PortError."""
+    terminal = PtyServer(path, received)
+    stack.callback(terminal.close)
+    return terminal
+
+
 def _make_link(link: Path, target: str) -> None:
     """Make `link`, replacing one that a killed run left behind. Raises PortError."""
     try:

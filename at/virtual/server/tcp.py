@@ -80,6 +80,16 @@ class TcpServer:
             await self._server.wait_closed()
 
 
+async def serve_tcp(
+    stack: contextlib.AsyncExitStack, host: str, port: int, received: Callable[[bytes], None]
+) -> TcpServer:
+    """Serve an address, port 0 for any that is free, until `stack` unwinds. Raises PortError."""
+    server = TcpServer(received)
+    stack.push_async_callback(server.close)
+    await server.listen(host, port)
+    return server
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address is a loopback address."""
     if host == "localhost":

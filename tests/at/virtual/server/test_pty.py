@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from at.protocol.errors import PortError
-from at.virtual.server.pty import PtyServer
+from at.virtual.server.pty import PtyServer, serve_terminal
 from tests.support.modem.served_kit import modem_virtual
 
 
@@ -239,3 +239,10 @@ def test_a_path_that_is_taken_is_left_alone(there: str, tmp_path: Path) -> None:
         with pytest.raises(PortError, match=rf"cannot make .*{says}"):
             asyncio.run(take(path))
         assert _whole(path) == before
+
+
+async def test_no_link_is_left_once_a_terminal_is_served_no_more(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        serve_terminal(stack, tmp_path / "kit", lambda _data: None)
+        assert (tmp_path / "kit").is_char_device()
+    assert not (tmp_path / "kit").is_symlink()
