@@ -44,7 +44,7 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
     try:
         firmware = read_firmware(text)
     except ParseError:
-        return _untold(text, repr(text[:60] or "nothing"))
+        return _unreadable(text, repr(text[:60] or "nothing"))
     if "nr+" in text.lower():
         return FirmwareVerdict(
             False,
@@ -80,7 +80,7 @@ async def read_verdict(modem: Modem) -> FirmwareVerdict:
     try:
         return firmware_verdict((await modem.send(ReadRevision())).revision)
     except (CommandRejected, ParseError) as error:
-        return _untold("", str(error))
+        return _unreadable("", str(error))
 
 
 async def require_firmware(modem: Modem) -> None:
@@ -88,7 +88,7 @@ async def require_firmware(modem: Modem) -> None:
     (await read_verdict(modem)).require()
 
 
-def _untold(text: str, answer: str) -> FirmwareVerdict:
+def _unreadable(text: str, answer: str) -> FirmwareVerdict:
     return FirmwareVerdict(
         False,
         text,

@@ -65,7 +65,7 @@ class Resynchroniser:
 
     @property
     def hurries(self) -> bool:
-        """Whether a mute modem's time has to do for every way out, until each had its turn."""
+        """Whether a mute modem has yet to get each abort sequence: none may take all its time."""
         return self.may_hold and self.aborts <= WAYS_OUT
 
     def forget(self) -> None:

@@ -1,9 +1,9 @@
-"""Answers that may be another command's, come twice: what tells them, and what does not. Pure.
+"""Which answers may be copies of an earlier command's, on a line that repeats bytes. Pure.
 
-A line that repeats bytes gives the final result of one command in the flight of a later one. Lines
-of a foreign name tell it (at.protocol.line.exchange). What has no name is told by its text and the
-time: an answer that came already, or an OK for a command that needs a line, a moment after another
-OK. Nothing tells the OK of one command from that of the next where both answer OK alone.
+Such a line gives the final result of one command once more while a later one is in flight. A copy
+with lines shows by their name (at.protocol.line.exchange). One without shows by its text and the
+time: it came already, or it is an OK a moment after another OK, for a command that needs a line.
+Where two commands in a row are answered with OK alone, nothing shows that one OK is a copy.
 """
 
 import re
@@ -52,7 +52,7 @@ class RecentAnswers:
             self.come_twice = False
 
     def has_name_of(self, answer: Answer, now: float) -> bool:
-        """Return whether one of these has lines of the same name: an answer may be its copy."""
+        """Return whether one of these has lines of the answer's name, a moment before it."""
         name = _name(answer)
         return name != "" and (
             any(now - then < COPY_S and name == _name(earlier) for then, earlier in self._answers)

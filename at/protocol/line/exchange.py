@@ -34,7 +34,7 @@ _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
 _PLAIN_NOTICES = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _HELD_ITEMS = 1000
-_TOLD = 64
+_MOST_RECENT_NAMES = 64
 
 
 class ExchangeState(IdentityEnum):
@@ -88,7 +88,7 @@ class Exchange:
         """Which lines belong to the last command."""
         self._echo: list[str] = []
         self._body: list[str] = []
-        self._told: dict[str, None] = {}  # the names of lines of the last answers
+        self._recent_names: dict[str, None] = {}  # of the lines of the last answers
         self._repeated = False  # a line of one of them came again: so will its final result
         self._announced: NoticeLine | None = None  # a message in hex follows it
         # Offline: the items since a line that may belong to an answer; True marks such lines.
@@ -286,7 +286,7 @@ class Exchange:
                 self._classified.append(NoticeLine(name, earlier, self.contexts.get(name)))
             self._body.append(line)
             return
-        if name in self._told and is_reply_alone(name, line):
+        if name in self._recent_names and is_reply_alone(name, line):
             self._repeated = self._state is ANSWERED
             self._classified.append(Unknown(line))
             return
@@ -320,10 +320,10 @@ class Exchange:
         command, lines = self._command, tuple(self._body)
         if not self.offline:
             for body_line in lines:
-                if told := line_name(body_line):
-                    self._told[told] = None
-            while len(self._told) > _TOLD:
-                del self._told[next(iter(self._told))]
+                if name := line_name(body_line):
+                    self._recent_names[name] = None
+            while len(self._recent_names) > _MOST_RECENT_NAMES:
+                del self._recent_names[next(iter(self._recent_names))]
         if command is not None and final == "OK" and (name := command_name(command)):
             self.contexts[name] = command
         self._reset()
