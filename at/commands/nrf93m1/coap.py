@@ -18,30 +18,21 @@ from at.protocol.values import Record, after_name
 _ADDRESS = r"(?P<address>[0-9A-Fa-f.:]{2,45})"
 _OTHER = re.compile(r"(?P<step>[A-Z][A-Z0-9_]{1,39})(?:,(?P<parameters>.*))?", re.ASCII | re.DOTALL)
 # The steps that are known, whole: what begins like one and goes on otherwise is damaged.
-_STEPS = tuple(
-    re.compile(pattern, re.ASCII | re.DOTALL)
-    for pattern in (
-        r"(?P<step>CONNECTING)(?: ?\.\.\.)?",
-        r"(?P<step>CONNECTED|RECONNECTING|SENDING_AUTH|TIMESYNC_PARSE_FAIL)",
-        r"(?P<step>RESOLVING) (?P<host>[\w.-]{1,253})(?: \((?P<family>\w{1,20})\))?(?: ?\.{3})?",
-        rf"(?P<step>IPv[46]): {_ADDRESS}, PORT: (?P<port>[0-9]{{1,5}})",
-        r"(?P<step>DTLS_STATE),(?P<state>[0-9]{1,3})",
-        r"(?P<step>RESPONSE),(?P<code>[245]\.(?:[0-2][0-9]|3[01]))",
-        r"(?P<step>DATA),HEX,(?P<hex>(?:[0-9A-Fa-f]{2})+)",
-        r"(?P<step>DATA),(?P<length>[0-9]{1,6}),(?P<text>.*)",
-        rf"(?P<step>SYNCING_TIME) to {_ADDRESS}",
-        r"(?P<step>TIMESYNC_HDR),(?P<header>.+)",
-        r"(?P<step>TIMESYNC_PARSED),(?P<time>[0-9]{1,12})",
-        r"(?P<step>ERROR),(?P<error>[A-Z][A-Z0-9_]+)",
-    )
+_STEPS = (
+    r"(?P<step>CONNECTING)(?: ?\.\.\.)?",
+    r"(?P<step>CONNECTED|RECONNECTING|SENDING_AUTH|TIMESYNC_PARSE_FAIL)",
+    r"(?P<step>RESOLVING) (?P<host>[\w.-]{1,253})(?: \((?P<family>\w{1,20})\))?(?: ?\.{3})?",
+    rf"(?P<step>IPv4|IPv6): {_ADDRESS}, PORT: (?P<port>[0-9]{{1,5}})",
+    r"(?P<step>DTLS_STATE),(?P<state>[0-9]{1,3})",
+    r"(?P<step>RESPONSE),(?P<code>[245]\.(?:[0-2][0-9]|3[01]))",
+    r"(?P<step>DATA),HEX,(?P<hex>(?:[0-9A-Fa-f]{2})+)",
+    r"(?P<step>DATA),(?P<length>[0-9]{1,6}),(?P<text>.*)",
+    rf"(?P<step>SYNCING_TIME) to {_ADDRESS}",
+    r"(?P<step>TIMESYNC_HDR),(?P<header>.+)",
+    r"(?P<step>TIMESYNC_PARSED),(?P<time>[0-9]{1,12})",
+    r"(?P<step>ERROR),(?P<error>[A-Z][A-Z0-9_]+)",
 )
-_KNOWN = frozenset(
-    {
-        *("CONNECTING", "CONNECTED", "RECONNECTING", "SENDING_AUTH", "TIMESYNC_PARSE_FAIL"),
-        *("RESOLVING", "DTLS_STATE", "RESPONSE", "DATA", "SYNCING_TIME", "TIMESYNC_HDR"),
-        *("TIMESYNC_PARSED", "ERROR", "IPv4", "IPv6"),
-    }
-)
+_KNOWN = frozenset("|".join(re.findall(r"<step>([^)]+)", " ".join(_STEPS))).split("|"))
 _ERRORS = (
     *("NO_BEARER", "TIME_SYNC_FAILED", "CTX_ALLOC", "DNS_FAILED", "SESSION_ALLOC", "DTLS_TIMEOUT"),
     "SESSION_NOT_ESTABLISHED",
@@ -81,7 +72,7 @@ def read_step(line: str) -> CoapStep:
     """Return the step of a %COAP line. Raises ParseError for one that is damaged."""
     text = after_name(line, "%COAP")
     for pattern in _STEPS:
-        if match := pattern.fullmatch(text):
+        if match := re.fullmatch(pattern, text, re.ASCII | re.DOTALL):
             return _step({name: part for name, part in match.groupdict().items() if part})
     other = _OTHER.fullmatch(text)
     if other is None or is_damaged(other["step"], _KNOWN):
