@@ -9,6 +9,7 @@ from string import digits
 
 from at.commands.catalog import command_of, readers_of
 from at.protocol import notices
+from at.protocol.command import read_command
 from at.protocol.errors import AtError, ParseError
 from at.protocol.values import as_json
 
@@ -155,13 +156,10 @@ def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | No
 
 def split_command(command: str) -> tuple[str, str, str]:
     """Return the name, the mark and the parameters of a command, "" for what it has not."""
-    match = re.fullmatch(
-        r"AT([+%#*^&][A-Z0-9_]+|D)(=\?|\?|=)?(.*)", command, re.IGNORECASE | re.DOTALL
-    )
-    if match is None:
-        return "", "", ""
-    mark = match[2] or ""
-    return match[1].upper(), mark, match[3] if mark == "=" else ""
+    if command[:3].upper() == "ATD":
+        return "D", "", ""
+    parts = read_command(command)
+    return ("", "", "") if parts is None else (parts.name, parts.form.value, parts.arguments)
 
 
 def named_in(text: str) -> Iterator[tuple[str, str]]:
