@@ -7,6 +7,7 @@ written, and on again before the results are sent.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from at.virtual import signing
@@ -62,8 +63,10 @@ class _ProvisioningSession:
         status = self._kit.faults.whole("provisioning-failed")
         if status is not None:
             self._end(status)
+        elif self._kit.registered:
+            self._ask()
         else:
-            self._with_network(self._ask)
+            self._online(self._ask)
 
     def mode_changed(self) -> None:
         """Go on if that is what the session waited for."""
@@ -73,11 +76,9 @@ class _ProvisioningSession:
             self._kit.cancel(self._timer)
             then()
 
-    def _with_network(self, then: Callable[[], None]) -> None:
-        if self._kit.registered:
-            then()
-        else:
-            self._wait(GO_ONLINE, lambda: self._kit.registered, then)
+    def _online(self, then: Callable[[], None]) -> None:
+        """Have the host turn the radio on, and go on with `then` once there is a network."""
+        self._wait(GO_ONLINE, lambda: self._kit.registered, then)
 
     def _wait(self, status: int, awaited: Callable[[], bool], then: Callable[[], None]) -> None:
         """Have the host change the mode, and go on with `then`; fail where it does not."""
@@ -112,7 +113,7 @@ class _ProvisioningSession:
             self._end(DONE)
             return
         self._rounds -= 1
-        self._offline(lambda: self._wait(GO_ONLINE, lambda: self._kit.registered, self._ask))
+        self._offline(partial(self._online, self._ask))
 
     def _offline(self, then: Callable[[], None]) -> None:
         kit = self._kit
@@ -151,7 +152,7 @@ class _ProvisioningSession:
         elif len(commands) > MOST_COMMANDS:
             self._end(TOO_MANY_COMMANDS)
         elif any(kind == _AT for _, kind, *_ in commands):
-            self._offline(lambda: self._carry_out(commands))
+            self._offline(partial(self._carry_out, commands))
         else:
             self._carry_out(commands)
 
@@ -169,8 +170,7 @@ class _ProvisioningSession:
         failed = bool(answers) and answers[-1][1] == _ERROR
         finished = [name for name, kind, *_ in commands if kind == _FINISHED and not failed]
         answers += [[name, _FINISHED + _DONE] for name in finished]
-        report = lambda: self._report(answers, finished=bool(finished))  # noqa: E731
-        self._wait(GO_ONLINE, lambda: self._kit.registered, report)
+        self._online(partial(self._report, answers, finished=bool(finished)))
 
     def _report(self, answers: list[list[Any]], *, finished: bool) -> None:
         import cbor2
