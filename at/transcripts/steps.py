@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TypeVar
 
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.protocol.redaction.command_redaction import without_secrets
+from at.protocol.state_machine import IdentityEnum
 from at.transcripts.rules import Rule, Varying, escape, read_rules, unescape, write_rules
 
 VERSION, WITH_RULES = "1", "2"
@@ -23,7 +23,7 @@ _MORE = f"a transcript that begins with `# transcript: {WITH_RULES}` also has fa
 T = TypeVar("T")
 
 
-class Direction(Enum):
+class Direction(IdentityEnum):
     """The direction of a step, or what happens there to the link, to the modem, to the order."""
 
     SENT = ">"
@@ -38,9 +38,6 @@ class Direction(Enum):
     ANY_ORDER = "any-order"
     """The commands from here to IN_ORDER may be sent in any order."""
     IN_ORDER = "in-order"
-
-    # As each is one object: the usual one hashes the name, in Python, for each step looked up.
-    __hash__ = object.__hash__
 
 
 _MARKS = {d.value: d for d in Direction if d not in {Direction.SENT, Direction.RECEIVED}}
