@@ -103,7 +103,7 @@ class Payloads:
                 if self._lines > 1 and name_before_colon(message):
                     return line  # a notice
             return _without_message(line, message)
-        elif self._command and not name and self._may_be_echo(line):
+        elif self._command and not name and line.strip() not in {self._command, b">"}:
             return _without_message(line, text)
         return line
 
@@ -121,9 +121,6 @@ class Payloads:
         """Return what stands before the message in a line, "" if nothing does."""
         before = self._before_message or ""
         return text[: len(before)] if _any_digits(text).startswith(before) else ""
-
-    def _may_be_echo(self, line: bytes) -> bool:
-        return line.strip() not in {self._command, b">"}
 
 
 def _any_digits(text: str) -> str:

@@ -7,7 +7,6 @@ same shape, and what was signed is signed anew, so that what could be decoded st
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 
@@ -51,6 +50,7 @@ _SERIAL_ANSWERS = ("+CGSN", "+GSN")
 _CARD_ANSWERS = ("%XICCID", "+ICCID", "+CCID", "+QCCID", "#CCID", "^ICCID", "+ZICCID")
 # Attributes of a request that name a device or a person, and no organisation.
 _SUBJECT = re.compile(r"(?i)((?:^|,)\s*(?:CN|SN|SERIALNUMBER|EMAILADDRESS)\s*=)([^,]*)")
+_TYPED_COMMANDS = frozenset(name for name, _form in catalog.TYPES)
 _CERTIFICATE, _IDENTITY_KEY = "1", "6"
 # Types of %CMNG that only this device has; the others are of CAs and of services.
 _OF_THIS_DEVICE = {_CERTIFICATE, "2", "3", "4", _IDENTITY_KEY, "8", "9"}
@@ -178,7 +178,7 @@ class IdentityRedactor:
             text = self._with_written_certificate(text, at)
         else:
             text = _changed(text, at, self._commands.get(name, {}))
-        return self._names.replaced(text, typed=name in _typed_commands(), sent=True)
+        return self._names.replaced(text, typed=name in _TYPED_COMMANDS, sent=True)
 
     def _received(self, text: str) -> str:
         name = name_before_colon(text.strip())
@@ -267,11 +267,6 @@ class IdentityRedactor:
         if kind in _OF_THIS_DEVICE and digest.encode() not in self._written.values():
             return self._names.made_up.digest(digest)
         return digest
-
-
-@cache
-def _typed_commands() -> frozenset[str]:
-    return frozenset(name for name, _form in catalog.TYPES)
 
 
 def _parameter(text: str, at: int, index: int) -> str:
