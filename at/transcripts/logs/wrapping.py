@@ -137,32 +137,30 @@ def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the lines and their numbers; what a terminal or a mail broke is whole."""
     begun: tuple[int, str] | None = None
     for number, line in numbered:
-        if begun and _LEFT_OPEN.fullmatch(begun[1]) and not _QUOTED_BEGINS.search(line):
-            begun = begun[0], f"{begun[1]} {line.lstrip('> ')}"
-            if not _LEFT_OPEN.fullmatch(begun[1]):
-                yield begun
-                begun = None
-            continue
-        if begun and (_GOES_ON.fullmatch(line) or _goes_on_within_quotes(begun[1], line)):
-            begun = begun[0], begun[1] + line
-            if len(line) == _SCREEN:
-                continue
-            yield begun
-            begun = None
-            continue
-        if begun:
-            yield begun
-            begun = None
-        if (len(line) == _SCREEN and _BEGUN.match(line)) or _LEFT_OPEN.fullmatch(line):
-            begun = number, line
+        if begun and (joined := _joined(begun[1], line)):
+            whole, goes_on = (begun[0], joined[0]), joined[1]
         else:
-            yield number, line
+            if begun:
+                yield begun
+            whole = number, line
+            is_full = len(line) == _SCREEN and _BEGUN.match(line) is not None
+            goes_on = is_full or _LEFT_OPEN.fullmatch(line) is not None
+        if not goes_on:
+            yield whole
+        begun = whole if goes_on else None
     if begun:
         yield begun
 
 
-def _goes_on_within_quotes(begun: str, line: str) -> bool:
-    return begun.count('"') % 2 == 1 and not _BEGINS.match(line)
+def _joined(begun: str, line: str) -> tuple[str, bool] | None:
+    """Return a line with what goes on with it, and whether more does; None if this does not."""
+    if _LEFT_OPEN.fullmatch(begun) and not _QUOTED_BEGINS.search(line):
+        whole = f"{begun} {line.lstrip('> ')}"
+        return whole, _LEFT_OPEN.fullmatch(whole) is not None
+    is_quoted = begun.count('"') % 2 == 1 and not _BEGINS.match(line)
+    if is_quoted or _GOES_ON.fullmatch(line):
+        return begun + line, len(line) == _SCREEN
+    return None
 
 
 def _without_emphasis(line: str) -> str:
