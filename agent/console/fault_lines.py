@@ -11,6 +11,8 @@ Also the headings of TF-M, ESP-IDF and Linux, and the names that older kernels u
 import re
 from dataclasses import dataclass, replace
 
+from at.protocol.boot_stages import HAND_OVERS, BootStages
+
 _FATAL = re.compile(r">>> ZEPHYR FATAL ERROR (\d{1,9}): (.+)")
 _FAULT = re.compile(r"\*{5} (.+?) \*{5}")
 # An application puts asterisks around its name, too.
@@ -30,7 +32,6 @@ _THREAD = re.compile(r"Current thread(?: ID)?(?::| =) (0x[0-9a-fA-F]{1,16})(?: \
 _BANNER = re.compile(r"\*{3,5} Booting (.+?) +\*{3,5}")
 _ESP_RESET = re.compile(r"rst:0x[0-9a-f]+ \(\w+\)")
 _BOOTLOADERS = ("MCUboot",)
-_HANDS_OVER = re.compile(r"Attempting to boot slot|Jumping to the first image slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,30 +116,23 @@ class StartReader:
     """Tells a start from its further stages, of which bootloaders may have the same banner."""
 
     def __init__(self) -> None:
-        self._counts = self._goes_on = False
-        self._bootloaders: set[str] = set()
+        self._stages = BootStages()
+        self._counts = False
 
     def read(self, line: str) -> None:
         """Take a line that is no banner: a bootloader may hand over to what prints the next one."""
-        if match := _HANDS_OVER.search(line):
-            if match[0] in self._bootloaders:  # it began anew
-                self._begin()
-            self._bootloaders.add(match[0])
-            self._goes_on = True
+        hand_over = next((each for each in HAND_OVERS if each in line), "")
+        if hand_over and self._stages.begins(hand_over):
+            self._counts = False
 
     def mark(self, banner: Reboot) -> Reboot:
         """Return `banner`, as a Stage if it is of a start that counts already."""
-        if not self._goes_on:
-            self._begin()
-        self._goes_on = False
+        if self._stages.begins():
+            self._counts = False
         if self._counts:
             return Stage(banner.line, banner.banner)
         self._counts = banner.is_start
         return banner
-
-    def _begin(self) -> None:
-        self._counts = False
-        self._bootloaders.clear()
 
 
 BOOT_S = 10.0

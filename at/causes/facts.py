@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
+from at.protocol.boot_stages import BootStages
 from at.transcripts.logs.lines import seconds_between
 
 Value = int | float | str
@@ -41,8 +42,7 @@ class Facts(dict[str, Fact]):
         self._slow = 0
         self._searching_since: float | None = None
         self._searches = False
-        self._stages: set[Value] = set()
-        """The bootloaders that have handed over in this start."""
+        self._stages = BootStages()
         self._starts = True
         """Whether it has not been registered since it was started or switched on."""
 
@@ -90,7 +90,8 @@ class Facts(dict[str, Fact]):
         elif name == "rrc_idle":
             self.count("drops")
         elif name in {"boot", "stage"}:
-            self._note_stage(None if name == "boot" else value)
+            if self._stages.begins(None if name == "boot" else value):
+                self._note_boot()
         elif name == "crashed":
             self.note("sockets_shut", 1)
         elif name == "address":
@@ -101,23 +102,11 @@ class Facts(dict[str, Fact]):
         before = self.get(name)
         self.note(name, int(before.value) + 1 if before else 1)
 
-    def _note_stage(self, bootloader: Value | None) -> None:
-        """Note a banner, or that a bootloader hands over to what prints the next one.
-
-        So one start may have three banners. A bootloader that hands over again began anew.
-        """
-        begins = bootloader in self._stages if bootloader else self.pop("stage", None) is None
-        if begins:
-            self._note_boot()
-        if bootloader:
-            self._stages.add(bootloader)
-
     def _note_boot(self) -> None:
         """Note a start, and how many there were one shortly after the other.
 
         A modem that was on is off until firmware turns it on, of which a log may say nothing.
         """
-        self._stages.clear()
         self.count("boots")
         if self.is_on:
             self.pop("fun")

@@ -11,6 +11,7 @@ from typing import NotRequired, TypedDict
 from msgspec import Struct, convert
 
 from at.causes.literals import literals_of
+from at.protocol.boot_stages import HAND_OVERS
 from at.protocol.error_codes import CME, FIRST_OF_MAKER
 
 Expected = int | str | list[int | str]
@@ -138,6 +139,7 @@ def read(text: str) -> Table:
     told = [wanted for row in (*rows, *failures, *alone) for wanted in row.when]
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
+    words += [Words(line, "stage", line) for line in HAND_OVERS]
     words += [Words(line, line, None) for line in sorted(patterns)]
     words += [  # as the SDK's samples tell of a refused connection
         Words(rf"\bPDP context \d+, {re.escape(rest[0])}", "esm", int(number))
