@@ -49,7 +49,7 @@ def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker
     known = PartialIdentity(
         record.known_id if record else "", usb.model.board if usb and usb.model else ""
     )
-    return IdentityTracker(lambda: configured_names, lambda: known)
+    return IdentityTracker(configured_names, lambda: known)
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,6 @@ import msgspec
 
 from agent.auth.credential import Keyring
 from agent.config import Profile
-from agent.config.profile import KitSettings
 from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
@@ -62,6 +61,7 @@ class KitConnection:
 
     def __post_init__(self) -> None:
         self.contact: first_contact.Contact | None = None
+        self._settings = self.link.settings
         self._credentials = KitCredentials(self.store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
@@ -82,10 +82,6 @@ class KitConnection:
         self.console.on_open = self._on_console_open
         self.console.on_restart = self.restarted
         self.show_id()
-
-    @property
-    def _settings(self) -> KitSettings:
-        return self.profile().kit
 
     async def serve(self, modem: Modem) -> None:
         """Look after one connection until it is lost; the modem is available once contacted."""

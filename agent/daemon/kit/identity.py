@@ -53,7 +53,7 @@ class KitIdentity:
     def __init__(
         self,
         name: str,
-        kit: Callable[[], KitSettings],
+        kit: KitSettings,
         store: KitStore,
         name_device: Callable[[str, str], None] = lambda _unnamed, _device: None,
     ) -> None:
@@ -74,7 +74,7 @@ class KitIdentity:
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False
         self.device = device_identity.IdentityTracker(
-            lambda: device_identity.profile_identity(kit()),
+            device_identity.profile_identity(kit),
             self._fallback,
             reported=store.record.names,
             on_change=self._store_names,
@@ -86,12 +86,12 @@ class KitIdentity:
     def device_id(self) -> str:
         """The id of the kit at the services; "" while it is not known."""
         in_doubt = self._is_doubted or self._is_other
-        return self._kit().device_id or ("" if in_doubt else self._store.record.known_id)
+        return self._kit.device_id or ("" if in_doubt else self._store.record.known_id)
 
     @property
     def origin(self) -> IdOrigin | None:
         """Where `device_id` comes from."""
-        if self._kit().device_id:
+        if self._kit.device_id:
             return IdOrigin.PROFILE
         return self._store.record.known_from if self.device_id else None
 
@@ -153,7 +153,7 @@ class KitIdentity:
     def update(self, contact: Contact) -> None:
         """Store what the modem answered. Raises AgentError where the disk does not take it."""
         imei = contact.text("imei") or ""
-        uuid = "" if self._kit().device_id else contact.device_id
+        uuid = "" if self._kit.device_id else contact.device_id
         is_other = self._is_of_other(imei, uuid)
         if is_other:
             with suppress(AgentError):  # it is written with what is known of this one
@@ -162,7 +162,7 @@ class KitIdentity:
         self._application = contact.application
         record = self._store.record
         known_id, known_from = record.known_id, record.known_from
-        if (uuid or imei) and not (known_id or self._kit().device_id):
+        if (uuid or imei) and not (known_id or self._kit.device_id):
             known_id, known_from = to_slug(uuid or imei), IdOrigin.UUID if uuid else IdOrigin.IMEI
         try:
             self._store.update(
@@ -171,7 +171,7 @@ class KitIdentity:
                 model=contact.text("model") or "",
                 known_id=known_id,
                 known_from=known_from,
-                port=self._kit().port,
+                port=self._kit.port,
                 usb_serial=self._usb_serial,
             )
         finally:

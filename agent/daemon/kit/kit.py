@@ -65,7 +65,7 @@ class KitAgent:
         self.name = name
         self.profile = profile
         self._store = store
-        self._identity = KitIdentity(name, lambda: self.settings, store, name_device)
+        self._identity = KitIdentity(name, profile.kit, store, name_device)
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),
@@ -114,7 +114,7 @@ class KitAgent:
 
     @property
     def settings(self) -> KitSettings:
-        """The kit's part of the profile."""
+        """The kit's part of the profile; a reload that changes it makes another `KitAgent`."""
         return self.profile.kit
 
     def start(self) -> None:

@@ -75,7 +75,7 @@ class IdentityTracker:
     `unnamed` stands for the serial in the outbox while that is not known.
     """
 
-    configured: Callable[[], PartialIdentity]
+    configured: PartialIdentity
     fallback: Callable[[], PartialIdentity] = PartialIdentity
     reported: PartialIdentity = PartialIdentity()
     on_change: Callable[[PartialIdentity], None] = lambda _identity: None
@@ -88,8 +88,7 @@ class IdentityTracker:
     @classmethod
     def of(cls, device: DeviceIdentity) -> IdentityTracker:
         """Return the tracker of a device whose identity is fully configured."""
-        names = PartialIdentity(*astuple(device))
-        return cls(lambda: names)
+        return cls(PartialIdentity(*astuple(device)))
 
     @property
     def sender(self) -> str:
@@ -107,11 +106,11 @@ class IdentityTracker:
     def identity(self) -> DeviceIdentity:
         """Return the identity as it is known now. Raises UsageError."""
         serial = self._serial() or ("" if self.unnamed else self.reported_serial)
-        names = self.configured() | self.reported | self.fallback()
+        names = self.configured | self.reported | self.fallback()
         return replace(names, device_serial=serial).identity()
 
     def _serial(self) -> str:
-        return (self.configured() | self.fallback()).device_serial
+        return (self.configured | self.fallback()).device_serial
 
     def observe(self, chunk: bytes) -> None:
         """Read the identity in the next chunk of the device; a damaged chunk changes nothing."""

@@ -33,7 +33,7 @@ def outbox(tmp_path: Path):
 
 
 def names() -> IdentityTracker:
-    return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+    return IdentityTracker(PartialIdentity("kit-1", "nrf9161"))
 
 
 def kinds_of(told: Sequence[AgentError | None]) -> list[type]:
@@ -45,7 +45,8 @@ async def test_a_message_has_one_sender_also_if_another_name_is_learned_in_its_m
     outbox: OutboxOnFullDisk,
 ):
     known = ["kit"]
-    forwarder = Forwarder(outbox, IdentityTracker(lambda: PartialIdentity(known[-1])))
+    names = IdentityTracker(PartialIdentity(), lambda: PartialIdentity(known[-1]))
+    forwarder = Forwarder(outbox, names)
     for line in [*export_lines(MESSAGE), *export_lines(MESSAGE[::-1])]:
         await forwarder.forward(LineClassifier().classify(line.encode()), datetime.now(UTC))
         known.append("its-uuid")

@@ -37,7 +37,7 @@ class Hearing:
     def __init__(self, box: Outbox) -> None:
         self.box = box
         self._reader = ConsoleReader()
-        names = IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+        names = IdentityTracker(PartialIdentity("kit-1", "nrf9161"))
         self._forwarder = Forwarder(box, names)
 
     async def hear(self, *texts: bytes) -> None:

@@ -30,7 +30,7 @@ DUMP = header() + arch() + memory(0x20000000, bytes(100))
 
 async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tmp_path: Path):
     notes: list[str] = []
-    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    sink = FileSink(tmp_path, IdentityTracker(_NAMES), notes.append)
     chunks = tmp_path / "chunks.jsonl"
     chunks.symlink_to("/dev/full")
     await sink.store(CHUNKS[:2])
@@ -47,7 +47,7 @@ async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tm
 
 
 async def test_half_a_line_that_found_room_is_taken_back(tmp_path: Path) -> None:
-    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), lambda _note: None)
+    sink = FileSink(tmp_path, IdentityTracker(_NAMES), lambda _note: None)
     chunks = tmp_path / "chunks.jsonl"
     await sink.store(CHUNKS[:1])
     first = chunks.read_text()
@@ -64,7 +64,7 @@ async def test_beyond_what_may_wait_the_oldest_is_lost(
 ) -> None:
     monkeypatch.setattr(sinks, "_MOST_WAITING", 2)
     notes: list[str] = []
-    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    sink = FileSink(tmp_path, IdentityTracker(_NAMES), notes.append)
     chunks = tmp_path / "chunks.jsonl"
     chunks.symlink_to("/dev/full")
     await sink.store(CHUNKS)
@@ -77,7 +77,7 @@ async def test_beyond_what_may_wait_the_oldest_is_lost(
 
 async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     notes: list[str] = []
-    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    sink = FileSink(tmp_path, IdentityTracker(_NAMES), notes.append)
     (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
     await sink.store(CHUNKS)
     await sink.close()

@@ -115,7 +115,7 @@ async def no_events() -> None:
 
 
 def console_of(concern: Concern[ConsoleStatus], outbox: Any, **given: Any) -> KitConsole:
-    names = IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+    names = IdentityTracker(PartialIdentity("kit-1", "nrf9161"))
     usual = {"store_events": no_events, "keep_dump": lambda _data: Path("kept")}
     return KitConsole(concern, outbox, names, lambda: None, **{**usual, **given})
 

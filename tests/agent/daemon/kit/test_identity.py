@@ -56,7 +56,7 @@ AT_PORT = KitSettings(port="/dev/ttyS0")
 
 def names_in(folder: Path, settings: KitSettings = AT_PORT, name: str = "kit") -> KitIdentity:
     """Return the names as the agent has them at its start."""
-    return KitIdentity(name, lambda: settings, KitStore(folder, "lab", name))
+    return KitIdentity(name, settings, KitStore(folder, "lab", name))
 
 
 def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path):
@@ -92,7 +92,7 @@ def test_after_an_update_or_a_hold_no_version_is_named_that_may_not_run_any_more
 
 def test_another_kit_at_the_same_port_inherits_nothing(tmp_path: Path):
     store = KitStore(tmp_path, "lab", "kit")
-    names = KitIdentity("kit", KitSettings, store)
+    names = KitIdentity("kit", KitSettings(), store)
     names.update(contact(IMEI, device_id="first"))
     send_event(names, "1.0.0")
     store.update(position=at(63.4, 10.4), reported=at(63.4, 10.4), credentials={16842753: (0,)})
@@ -183,7 +183,7 @@ def test_a_kit_keeps_the_id_that_the_state_of_an_earlier_version_knows(
 def test_a_kit_that_usb_tells_to_be_another_has_no_id_until_its_modem_answers(tmp_path: Path):
     told: list[tuple[str, str]] = []
     store = KitStore(tmp_path, "lab", "kit")
-    names = KitIdentity("kit", KitSettings, store, lambda *name: told.append(name))
+    names = KitIdentity("kit", KitSettings(), store, lambda *name: told.append(name))
     names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, device_id="uuid-1"))
     names.set_usb(at_usb("001050967890"), 0.0)
@@ -195,7 +195,7 @@ def test_a_kit_that_usb_tells_to_be_another_has_no_id_until_its_modem_answers(tm
 def test_a_kit_that_nothing_tells_from_another_has_no_id_until_its_modem_answers(tmp_path: Path):
     told: list[str] = []
     names = KitIdentity(
-        "kit", lambda: AT_PORT, KitStore(tmp_path, "lab", "kit"), lambda _, d: told.append(d)
+        "kit", AT_PORT, KitStore(tmp_path, "lab", "kit"), lambda _, d: told.append(d)
     )
     names.update(contact(IMEI, device_id="uuid-1"))
     for port_opened in (lambda: names.doubt(10.0), lambda: names.set_usb(None, 11.0)):

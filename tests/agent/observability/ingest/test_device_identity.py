@@ -24,7 +24,7 @@ def message(*events: object) -> bytes:
 
 
 def heard(*messages: bytes, mtu: int = 80) -> IdentityTracker:
-    names = IdentityTracker(PartialIdentity)
+    names = IdentityTracker(PartialIdentity())
     for each in messages:
         for chunk in encode(each, mtu):
             names.observe(chunk)
@@ -75,14 +75,14 @@ def test_a_damaged_message_teaches_nothing(at, flip):
     (chunk,) = encode(message(EVENT), 300)
     damaged = bytearray(chunk)
     damaged[min(at, len(damaged) - 1)] ^= flip
-    names = IdentityTracker(PartialIdentity)
+    names = IdentityTracker(PartialIdentity())
     names.observe(bytes(damaged))
     assert names.identity().software_version == "unknown"
 
 
 def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
     names = IdentityTracker(
-        lambda: PartialIdentity(software_type="main"),
+        PartialIdentity(software_type="main"),
         lambda: PartialIdentity("uuid", "nrf9161", "app", "v7"),
     )
     assert names.identity() == DeviceIdentity("uuid", "nrf9161", "main", "v7")
@@ -99,7 +99,7 @@ def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
 
 def test_who_keeps_the_names_hears_each_change_once():
     learned: list[PartialIdentity] = []
-    names = IdentityTracker(PartialIdentity, reported=REPORTED, on_change=learned.append)
+    names = IdentityTracker(PartialIdentity(), reported=REPORTED, on_change=learned.append)
     for version in ("1.2.3+abc", "2.0.0", "2.0.0"):
         for chunk in encode(message({**EVENT, 9: version}), 80):
             names.observe(chunk)
@@ -114,4 +114,4 @@ def test_any_name_of_ours_can_be_made_one_of_the_service(text):
 
 def test_a_name_that_somebody_gave_and_that_breaks_its_rule_is_told():
     with pytest.raises(UsageError, match="device_serial"):
-        IdentityTracker(lambda: PartialIdentity("a b")).identity()
+        IdentityTracker(PartialIdentity("a b")).identity()
