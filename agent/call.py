@@ -4,6 +4,7 @@ Each operation of a service is a `Call`; the client (`agent.http`)
 chooses the credential, sends, retries and turns refusals into errors, in one place for all.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -121,6 +122,28 @@ class Response:
     def _describe_body(self) -> str:
         kind = self.headers.get("content-type", "").partition(";")[0].strip()
         return f"{counted(len(self.content), 'bytes')} of {kind or 'no declared type'}"
+
+
+_LENGTH = re.compile(r"[0-9]{1,19}")
+# RFC 9110, 14.1: the unit is told whatever its case.
+_RANGE = re.compile(r"(?i:bytes) ([0-9]{1,19})-([0-9]{1,19})/(?:([0-9]{1,19})|\*)")
+
+
+def content_length(headers: Mapping[str, str]) -> int | None:
+    """Return the bytes that a body is said to have, None where no number is said."""
+    text = headers.get("content-length", "").strip()
+    return int(text) if _LENGTH.fullmatch(text) else None
+
+
+def content_range(headers: Mapping[str, str]) -> tuple[int, int, int | None] | None:
+    """Return the first and the last byte of a part, and the size of the whole, None for "*".
+
+    None where the headers have no legal range.
+    """
+    match = _RANGE.fullmatch(headers.get("content-range", "").strip())
+    if match is None:
+        return None
+    return int(match[1]), int(match[2]), int(match[3]) if match[3] else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from urllib.parse import urljoin, urlsplit
 import httpcore
 
 from agent import __version__, errors
-from agent.call import Response
+from agent.call import Response, content_length
 from agent.config.urls import DEFAULT_PORTS, checked_url
 from agent.files.private_files import read_plain
 from agent.http.connection_errors import SLOW, own_errors
@@ -327,8 +327,8 @@ def _made_context(ca_file: str, content: bytes) -> ssl.SSLContext:
 async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
     """Return the whole body, decoded if it was sent compressed all the same."""
     answer = f"the answer of {stream.place}"
-    declared = stream.headers.get("content-length", "")
-    if declared.isdecimal() and len(declared) < 19 and int(declared) > max_bytes:
+    declared = content_length(stream.headers)
+    if declared is not None and declared > max_bytes:
         raise errors.BadAnswer(f"{answer} has {declared} bytes; at most {max_bytes} are read")
     encoding = stream.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:

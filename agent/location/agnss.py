@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 from msgspec import UNSET
 
-from agent.call import Request, Response, T_co
+from agent.call import Request, Response, T_co, content_length, content_range
 from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, ServiceRefusal, UsageError
 from agent.location import calls
@@ -26,10 +25,6 @@ RANGE_BYTES = 64 * 1024
 LARGEST_BYTES = 1024 * 1024
 """Of one answer, and of the whole: more than this is no assistance data."""
 MAX_PIECES = 64
-
-# RFC 9110, 14.1: the unit is told whatever its case.
-_CONTENT_RANGE = re.compile(r"(?i:bytes) ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
-_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class ServingCell(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rsrp_dbm": "rsrp"}):
@@ -105,8 +100,8 @@ class MeasureAgnss(AgnssCall[int | None]):
 
     def parse(self, response: Response) -> int | None:
         """Return Content-Length, bounded."""
-        text = response.headers.get("content-length", "")
-        return _bounded(int(text)) if _LENGTH.fullmatch(text) else None
+        size = content_length(response.headers)
+        return None if size is None else _bounded(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +145,9 @@ class FetchAgnss(AgnssCall[Piece]):
             response.check_accepted("assistance data")
             _bounded(len(response.content))
             return Piece(0, response.content, len(response.content))
-        match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
-        if match is None:
+        first, last, total = content_range(response.headers) or (0, 0, None)
+        if total is None:
             raise BadAnswer("the service answered 206 without a legal Content-Range")
-        first, last, total = (int(number) for number in match.groups())
         if (
             not response.content
             or first != self.start

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from agent.call import Host, Request, Response
+from agent.call import Host, Request, Response, content_length
 from agent.config.project import ProjectSlugs
 from agent.config.urls import is_loopback_url
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
@@ -164,8 +164,7 @@ async def _download(
             what = f"{target.host} answered {stream.status} where the P-GPS file is due"
             check_available(what, stream.status, stream.headers, datetime.now(UTC))
             raise BadAnswer(what)
-        length = stream.headers.get("content-length", "")
-        total = int(length) if length.isdecimal() and len(length) < 19 else None
+        total = content_length(stream.headers)
         async for chunk in stream.chunks():
             content += chunk
             if len(content) > pgps_file.LARGEST_BYTES:

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from agent.call import content_length, content_range
 from agent.errors import AgentError, Unavailable
 from agent.retry import check_available
 
 OVERLAP_BYTES = 4096
 """Bytes requested twice where no strong ETag ties the parts together."""
 
-# RFC 9110, 14.1: the unit is told whatever its case.
-_CONTENT_RANGE = re.compile(r"(?i:bytes) (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
 _UNSATISFIED = re.compile(r"(?i:bytes) \*/(\d{1,19})", re.ASCII)
 
 
@@ -129,7 +128,7 @@ def read_range_answer(
 
 def _whole(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     etag = headers.get("etag", "")
-    total = _length(headers)
+    total = content_length(headers)
     reason = ""
     if held.bytes:
         changed = bool(held.etag) and etag != held.etag
@@ -141,16 +140,14 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     if not held.bytes:
         raise BadAnswerToRange("the download host sent a part, though the whole was asked for")
     text = headers.get("content-range", "")
-    match = _CONTENT_RANGE.fullmatch(text.strip())
-    if match is None:
+    if (part := content_range(headers)) is None:
         raise BadAnswerToRange(f"the download host's Content-Range is {text[:60]!r}")
-    start, last = int(match[1]), int(match[2])
-    total = None if match[3] == "*" else int(match[3])
+    start, last, total = part
     if start != held.rest_from or last < start or (total is not None and last >= total):
         raise BadAnswerToRange(
             f"asked for bytes {held.rest_from}-, the download host sent {text[:60]!r}"
         )
-    length = _length(headers)
+    length = content_length(headers)
     if length is not None and length != last - start + 1:
         raise BadAnswerToRange(f"the part {text[:60]!r} is said to have {length} bytes")
     etag = headers.get("etag", "")
@@ -173,8 +170,3 @@ def _check_total(total: int | None, declared: int | None) -> None:
         raise WrongLength(
             f"the file at the download host has {total} bytes, the job says {declared}"
         )
-
-
-def _length(headers: Mapping[str, str]) -> int | None:
-    text = headers.get("content-length", "").strip()
-    return int(text) if re.fullmatch(r"\d{1,19}", text, re.ASCII) else None
