@@ -170,25 +170,22 @@ class _Transfer:
                 if self._complete():
                     return
                 tries = 0 if self.file.size > before else tries + 1
-                wait = self._wait(problem, tries)
-                if tries >= self.limits.tries or self._is_for_later(problem, wait):
+                asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
+                wait = self._wait(asked or 0.0, tries)
+                # A host that asks for a wait which leaves no time is away, not slow.
+                is_for_later = asked is not None and self._is_late(wait)
+                if tries >= self.limits.tries or is_for_later:
                     raise
             self._check_time(wait)
             if wait:
                 await self.clock.sleep(wait)
 
-    def _wait(self, problem: Exception, tries: int) -> float:
+    def _wait(self, asked_s: float, tries: int) -> float:
         """Return the seconds to wait: longer after each fruitless try."""
-        asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
         if not tries:
-            return asked or 0.0
+            return asked_s
         first_s, longest_s = self.limits.first_wait_s, self.limits.longest_wait_s
-        return backoff_s(tries, first_s=first_s, longest_s=longest_s, at_least_s=asked or 0.0)
-
-    def _is_for_later(self, problem: Exception, wait: float) -> bool:
-        """Return whether the host asks for a wait that leaves no time: it is away, not slow."""
-        asks = isinstance(problem, Unavailable) and problem.retry_after_s is not None
-        return asks and self._is_late(wait)
+        return backoff_s(tries, first_s=first_s, longest_s=longest_s, at_least_s=asked_s)
 
     def _is_late(self, wait: float) -> bool:
         return self.clock.monotonic() + wait >= self._deadline
@@ -259,9 +256,6 @@ class _Transfer:
 
     def _store(self, at: int, chunk: bytes | memoryview) -> int:
         """Append the new part of a chunk, compare the rest with the file; return where it ends."""
-        if at == self.file.size and len(chunk) <= (self._total or 0) - at:
-            self.file.append(chunk)
-            return at + len(chunk)
         rest = memoryview(chunk)
         if at < self.file.size:
             known = rest[: self.file.size - at]
