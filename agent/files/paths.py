@@ -4,11 +4,17 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 
 def named_path(text: str | Path) -> Path:
     """Return the path that a person wrote; ~ is the home, where one is known."""
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own raises where none is
+
+
+def file_name_of(name: str) -> str:
+    """Return a name that may hold any characters as one of a file, without a dot in it."""
+    return quote(name, safe="").replace(".", "%2E")[:200]
 
 
 def is_there(path: Path) -> bool:

@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 import msgspec
 
 from agent.errors import AgentError, ResourceUnavailable
+from agent.files.paths import file_name_of
 from agent.files.private_files import make_private_folder, write_private
 from agent.fota.job_step import TRANSITIONS, JobEvent, JobStep
 from agent.fota.jobs import JobStatus
@@ -33,8 +33,7 @@ MAX_DOWNLOAD_TRIES = 20
 
 def journal_folder(state_dir: Path, device_id: str) -> Path:
     """Return the folder of a device's journal; its id may hold any characters."""
-    name = quote(device_id, safe="").replace(".", "%2E")[:200]
-    return state_dir / "fota" / name
+    return state_dir / "fota" / file_name_of(device_id)
 
 
 def is_installing(state_dir: Path, device_id: str) -> bool:

@@ -7,11 +7,10 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 from msgspec import Struct
 
-from agent.files.paths import is_there
+from agent.files.paths import file_name_of, is_there
 from agent.files.private_files import make_private_folder, write_private
 from agent.files.trusted_places import require_trusted_folder
 from agent.listening import BoundedListener
@@ -98,8 +97,7 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
     """Return the control socket of a profile's agent. Raises UntrustedPlace, as control_sockets."""
     folder = socket_folder(state_dir)
     require_trusted_folder(folder)
-    name = quote(profile, safe="").replace(".", "%2E")[:100]
-    path = folder / f"{name}.sock"
+    path = folder / f"{file_name_of(profile)[:100]}.sock"
     if sys.platform == "win32" or len(os.fsencode(path)) > _LONGEST_PATH:
         path = path.with_suffix(".port")
     return ControlSocket(path)

@@ -14,13 +14,13 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import msgspec
 
 from agent.config.profile import KitSettings
 from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
+from agent.files.paths import file_name_of
 from agent.files.private_files import make_private_folder, private_opener, write_private
 from agent.files.trusted_places import UntrustedPlace, require_trusted_folder
 from agent.observability.api.resource_names import to_slug, to_version
@@ -264,7 +264,7 @@ class KitStore:
         self.state_dir = state_dir
         folder = kits_folder(state_dir, profile)
         require_trusted_folder(folder)
-        files = [f"{_quoted(name)}.{end}" for end in ("json", "positions.jsonl", "coredump")]
+        files = [f"{file_name_of(name)}.{end}" for end in ("json", "positions.jsonl", "coredump")]
         self._file, self._positions, self._dump = (folder / file for file in files)
         if not self._file.exists():
             self._take_over([folder.parent / file for file in files], folder)
@@ -328,11 +328,7 @@ class KitStore:
 
 def kits_folder(state_dir: Path, profile: str) -> Path:
     """Return the folder with the files of a profile's kits."""
-    return state_dir / "kits" / _quoted(profile)
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="").replace(".", "%2E")[:200]
+    return state_dir / "kits" / file_name_of(profile)
 
 
 def names_of(state_dir: Path, profile: str, device_id: str) -> device_identity.PartialIdentity:
