@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from trials.measure import Row
 
 from agent.config.profile import OutboxSettings
-from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import (
     ConsoleStatus,
     FotaStatus,

@@ -21,8 +21,8 @@ from agent.config.profile import KitSettings
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
-from agent.daemon.kit.identity import KitStore, kits_folder
 from agent.daemon.kit.kit import KitAgent
+from agent.daemon.kit.store import KitStore, kits_folder
 from agent.daemon.metrics import MetricsServer
 from agent.daemon.outbox_delivery import OutboxDelivery
 from agent.daemon.service_watch import WATCH_S, ServiceWatch

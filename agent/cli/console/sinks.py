@@ -37,7 +37,7 @@ def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker
     Then come the kit's own events, its USB identity, and the id that `run` knows it by. Raises
     UsageError for a name that breaks its rule, UntrustedPlace.
     """
-    from agent.daemon.kit.identity import kits_folder, record_at
+    from agent.daemon.kit.store import kits_folder, record_at
     from at.ports.usb import usb_kit_at
 
     configured_names = given | profile_identity(session.kit)

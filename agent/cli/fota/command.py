@@ -162,7 +162,7 @@ async def _runner(
     session: Session, observer: UpdateObserver | None = None, *, again: bool = False
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
-    from agent.daemon.kit.identity import names_of
+    from agent.daemon.kit.store import names_of
     from agent.wiring.update_runner import (
         needs_modem,
         owed_bytes,

@@ -259,7 +259,7 @@ async def modem_on(
 
 def _has_answered(port: str, listing: Listing) -> bool:
     """Return whether the agent has spoken to a kit on this port."""
-    from agent.daemon.kit.identity import record_at
+    from agent.daemon.kit.store import record_at
     from agent.files.paths import state_dir
     from agent.files.trusted_places import UntrustedPlace
     from at.ports.usb import usb_kit_at

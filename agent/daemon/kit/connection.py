@@ -16,12 +16,13 @@ from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.credentials import KitCredentials
 from agent.daemon.kit.events_and_heartbeat import KitEvents
-from agent.daemon.kit.identity import KitIdentity, KitStore
+from agent.daemon.kit.identity import KitIdentity
 from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
 from agent.daemon.kit.link import KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.provisioning import KitProvisioning
 from agent.daemon.kit.readings import KitReadings
+from agent.daemon.kit.store import KitStore
 from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.recent import NETWORK, RecentMoments
 from agent.daemon.snapshot import Finding, LikelyCause

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
 from at.commands.credentials import CredentialType, ListCredentials

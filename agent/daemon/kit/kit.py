@@ -13,9 +13,10 @@ from agent.config.profile import KitSettings
 from agent.daemon.kit.connection import KitConnection
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events_and_heartbeat import KitEvents
-from agent.daemon.kit.identity import KitIdentity, KitStore
+from agent.daemon.kit.identity import KitIdentity
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.store import KitStore
 from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.recent import HTTP
 from agent.daemon.snapshot import (

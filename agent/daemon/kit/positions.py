@@ -9,8 +9,8 @@ import msgspec
 from agent.cloud.messages import SendMessage
 from agent.config import Profile
 from agent.daemon.kit.first_contact import Contact
-from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
+from agent.daemon.kit.store import KitStore
 from agent.daemon.log_lines import differ_in_numbers_only
 from agent.daemon.snapshot import HISTORY, HeardCell, LastPosition, LocationStatus, Phase, Place
 from agent.daemon.status import Concern

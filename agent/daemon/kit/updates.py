@@ -9,8 +9,8 @@ from functools import partial
 
 from agent.config import Profile
 from agent.daemon.kit.console import KitConsole
-from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
+from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.errors import AgentError

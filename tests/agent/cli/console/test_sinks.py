@@ -14,7 +14,7 @@ from agent.cli.framework.session import Session
 from agent.config.write import write_profile
 from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader
-from agent.daemon.kit.identity import KitStore, kits_folder
+from agent.daemon.kit.store import KitStore, kits_folder
 from agent.files.paths import state_dir
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed

@@ -8,7 +8,7 @@ import pytest
 
 from agent.cli.framework.session import Session, modem_on
 from agent.config.write import set_value
-from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.store import KitStore
 from agent.errors import UsageError
 from agent.files.paths import state_dir
 from at.ports import usb

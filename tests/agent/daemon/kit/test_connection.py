@@ -17,9 +17,9 @@ from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.profile import KitSettings, OutboxSettings, Profile
 from agent.console.fault_lines import FaultText
 from agent.daemon.kit import link, updates
-from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
 from agent.fota.job_step import JobEvent

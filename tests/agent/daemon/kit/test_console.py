@@ -21,7 +21,7 @@ from agent.console.log_line import parse_line
 from agent.console.port import Heard
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.held_port import HeldPort
-from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
 from agent.daemon.status import Concern, StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.daemon.kit.credentials import KitCredentials
-from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.store import KitStore
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 from tests.support.commands.running_agent import (

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agent.config.profile import KitSettings
-from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitAway, KitLink
+from agent.daemon.kit.store import KitStore
 from agent.daemon.kit.updates import (
     JOB_END_KINDS,
     ExclusiveInstaller,
