@@ -1,12 +1,10 @@
 """The kits of a profile, and what two of them may not share."""
 
-import re
 import shlex
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
-_KEY = re.compile(rf"\bkit\.({'|'.join(KitSettings.__struct_fields__)})\b")
 _OF_MANY = {"", "auto", "same", "none"}
 """Values that name no port and no device."""
 
@@ -28,11 +26,6 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     # What is printed there would be of whichever kit opens it first.
     _check_different(kits, "console_port")
     return kits
-
-
-def of_kit(hint: str, name: str) -> str:
-    """Return a hint with the keys of the kit that has this name in the profile's table."""
-    return _KEY.sub(lambda key: shlex.quote(f"kits.{name}.{key[1]}"), hint)
 
 
 def name_of(profile: Profile) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from agent.config.kits import of_kit
+from agent.config.hints import of_kit, pasteable
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
@@ -39,9 +37,6 @@ _AT_FAULT = "wait: the fault is the service's own"
 _TOLD_TO_WAIT = "wait: the service asks for it"
 _BY_ITSELF = "; all goes on by itself"
 _RELOAD = "`cellagent reload`"
-_COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
-_OF_A_KIT = {"modem", "scan", "locate", "fota", "console", "assist", "provision"}
-_WITHOUT_A_KIT = re.compile(r" (?:import|decode|replay|virtual)\b")
 
 
 class AgentEventKind(Enum):
@@ -243,22 +238,6 @@ class Concern(Generic[S_co]):
         status.phase, status.trouble, status.hint = phase, trouble or None, hint or None
         self.evaluate()
         self._registry.notify_changed()
-
-
-def pasteable(hint: str, profile: str, port: str) -> str:
-    """Return a hint with profile and port, "" for neither, in those commands that lack them."""
-
-    def with_options(match: re.Match[str]) -> str:
-        noun, words = match[1], match[2]
-        has_one = not profile or "profile " in words or words.startswith(" use ")
-        options = "" if has_one else f" --profile {shlex.quote(profile)}"
-        needs_port = noun in _OF_A_KIT and not _WITHOUT_A_KIT.match(words)
-        if needs_port and port and "--port" not in words:
-            options += f" --port {shlex.quote(port)}"
-        before, dashes, rest = words.partition(" -- ")
-        return f"`cellagent {noun}{before}{options}{dashes}{rest}`"
-
-    return _COMMAND.sub(with_options, hint)
 
 
 class StatusRegistry(Changing):

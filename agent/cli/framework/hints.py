@@ -39,8 +39,8 @@ def pasteable_hint(
     to the profile names it in any case. The word for which `message` and hint name another is
     corrected in the command that was typed.
     """
-    from agent.config.kits import name_of, of_kit
-    from agent.daemon.status import pasteable
+    from agent.config.hints import of_kit, pasteable
+    from agent.config.kits import name_of
 
     if "configuration" in vars(session) and (name := name_of(session.profile)):
         hint = of_kit(hint, name)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent.daemon.status import pasteable
+from agent.config.hints import pasteable
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.limits import Limit, Quantity, judge
 from agent.provisioning.boards.modem_board import ModemBoard
