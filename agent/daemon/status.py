@@ -120,17 +120,10 @@ class Concern(Generic[S_co]):
             or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
-        self.awaits_service = self._service_answers = False
-        usual = str(getattr(error, "usual_hint", ""))
-        hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__) or usual
+        self._service_answers = False
+        self.awaits_service = isinstance(error, Unavailable) and not _tells_to_wait(error)
         self._is_of_service = isinstance(error, Unavailable | BadAnswer)
-        if isinstance(error, Unavailable):
-            told_to_wait = isinstance(error, RateLimited) or bool(error.retry_after_s)
-            self.awaits_service = not told_to_wait
-            others = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
-            if _RELOAD not in hint and not isinstance(error, Untrusted):
-                hint = (hint or (_TOLD_TO_WAIT if told_to_wait else others)) + _BY_ITSELF
-        hint = self.pasteable(hint)
+        hint = self.pasteable(_hint_of(error))
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)
         # One that came and went too often to be told is told once it stays.
@@ -238,6 +231,23 @@ class Concern(Generic[S_co]):
         status.phase, status.trouble, status.hint = phase, trouble or None, hint or None
         self.evaluate()
         self._registry.notify_changed()
+
+
+def _tells_to_wait(error: Unavailable) -> bool:
+    return isinstance(error, RateLimited) or bool(error.retry_after_s)
+
+
+def _hint_of(error: BaseException) -> str:
+    """Return what helps; of a service that is away also that nobody has to do anything."""
+    usual = str(getattr(error, "usual_hint", ""))
+    hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__) or usual
+    if not isinstance(error, Unavailable) or isinstance(error, Untrusted) or _RELOAD in hint:
+        return hint
+    if not hint and _tells_to_wait(error):
+        hint = _TOLD_TO_WAIT
+    elif not hint:
+        hint = _AT_FAULT if isinstance(error, ServerTrouble) else _SERVICE_HINT
+    return hint + _BY_ITSELF
 
 
 class StatusRegistry(Changing):
