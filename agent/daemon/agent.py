@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ import agent
 from agent.call import Scheme
 from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
-from agent.config.profile import KitSettings
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
@@ -61,6 +60,10 @@ _HOUSEKEEPING_S = 30.0  # between two looks at the clock; no kit's heartbeat
 _log = logging.getLogger(__name__)
 
 
+async def _serve_none(_configuration: Configuration) -> None:
+    """Serve no page."""
+
+
 class Agent:
     """Runs until `stop` is called. `configure` reads the configuration, at start and at reload."""
 
@@ -76,7 +79,7 @@ class Agent:
         self.delivery: OutboxDelivery
         self.page_link: Callable[[], str] | None = None
         """Returns a new link to the page that is served beside this agent; None where none is."""
-        self.serve_page: Callable[[Configuration], Awaitable[None]] | None = None
+        self.serve_page: Callable[[Configuration], Awaitable[None]] = _serve_none
         """Serves that page as a configuration that is read again has it. Raises AgentError, and
         then serves it as before."""
         self._metrics = MetricsServer(self._statuses)
@@ -201,46 +204,52 @@ class Agent:
             self._reloader = asyncio.current_task()
             watchdog.notify(watchdog.reloading())
             try:
-                try:
-                    configuration = self._configure()
-                except PortNotFound as error:
-                    port = "`cellagent config set kit.port PORT`"
-                    raise UsageError(str(error), hint=port) from error
-                kits = kits_of(configuration.profile)
-                if configuration.name != self.configuration.name:
-                    raise UsageError(
-                        f"the configuration now chooses the profile {configuration.name}; this "
-                        f"agent runs {self.configuration.name}, and has its outbox",
-                        hint="stop it, then "
-                        f"`cellagent run --profile {shlex.quote(configuration.name)}`",
-                    )
-                # As each kit's store does.
-                require_trusted_folder(kits_folder(configuration.state_dir, configuration.name))
+                configuration = self._read_again()
                 if self._stopping.is_set():
                     return  # a mistake in the profile was told; nothing is begun any more
                 client = connect(configuration, unattended=True)
                 try:
-                    listen = configuration.profile.metrics.listen
-                    if self.serve_page is not None:
-                        await self.serve_page(configuration)
-                    await asyncio.to_thread(self._metrics.serve, listen)
+                    await self._listen_as(configuration)
                 except AgentError:
                     await client.close()
-                    if self.serve_page is not None:  # at its old place, where the metrics failed
-                        await self.serve_page(self.configuration)
                     raise
                 self.outbox.set_limits(configuration.profile.outbox)
-                await self._apply(configuration, kits, client)
+                await self._apply(configuration, client)
                 self._housekeeping.log(logging.INFO, "the profile was read again")
             finally:
                 self._reloader = None
                 watchdog.notify("READY=1")
 
-    async def _apply(
-        self, configuration: Configuration, kits: Mapping[str, KitSettings], client: HttpClient
-    ) -> None:
+    def _read_again(self) -> Configuration:
+        """Return the configuration as it is now, if this agent can go on with it."""
+        try:
+            configuration = self._configure()
+        except PortNotFound as error:
+            port = "`cellagent config set kit.port PORT`"
+            raise UsageError(str(error), hint=port) from error
+        kits_of(configuration.profile)
+        if configuration.name != self.configuration.name:
+            raise UsageError(
+                f"the configuration now chooses the profile {configuration.name}; this "
+                f"agent runs {self.configuration.name}, and has its outbox",
+                hint=f"stop it, then `cellagent run --profile {shlex.quote(configuration.name)}`",
+            )
+        # As each kit's store does.
+        require_trusted_folder(kits_folder(configuration.state_dir, configuration.name))
+        return configuration
+
+    async def _listen_as(self, configuration: Configuration) -> None:
+        """Serve page and metrics where a configuration has them, or raise, and serve as before."""
+        try:
+            await self.serve_page(configuration)
+            await asyncio.to_thread(self._metrics.serve, configuration.profile.metrics.listen)
+        except AgentError:
+            await self.serve_page(self.configuration)  # at its old place, where the metrics failed
+            raise
+
+    async def _apply(self, configuration: Configuration, client: HttpClient) -> None:
         """Replace configuration and client; stop, restart, reconfigure or add each kit."""
-        old_client = self._client
+        old_client, kits = self._client, kits_of(configuration.profile)
         self.configuration, self._client = configuration, client
         self.registry.has_table = bool(configuration.profile.kits)
         # All of them first: a port may go from one kit to another.
