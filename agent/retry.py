@@ -59,6 +59,11 @@ def spread_s(interval_s: float, jitter: float) -> float:
     return 0.1 * interval_s * jitter
 
 
+def wait_asked_s(error: BaseException) -> float:
+    """Return for how many seconds the service asked to be left alone, 0 where it did not."""
+    return (isinstance(error, Unavailable) and error.retry_after_s) or 0.0
+
+
 def wait_before_retry(
     error: Exception,
     attempt: int,
@@ -81,7 +86,7 @@ def wait_before_retry(
         return None
     if not repeatable and error.sent and error.status not in NOT_TAKEN_STATUSES:
         return None
-    asked = error.retry_after_s or 0.0
+    asked = wait_asked_s(error)
     if asked > policy.longest_s:
         return None
     wait_s = backoff_s(

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from agent.daemon.snapshot import ConcernStatus
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
 from agent.errors import AgentError, NotConfigured
-from agent.retry import backoff_s
+from agent.retry import backoff_s, wait_asked_s
 from agent.tasks import WaitForEvent, wait_for_event
 from at.protocol.errors import AtError, LinkLost, PortError
 
@@ -54,7 +54,7 @@ async def supervise(
                 return
             except (AgentError, AtError, OSError) as error:
                 away = isinstance(error, PortError)
-                asked_s = getattr(error, "retry_after_s", None) or 0.0
+                asked_s = wait_asked_s(error)
                 concern.record_failure(error)
             except Exception as error:  # noqa: BLE001 - one concern's defect must not end the others
                 if concern.record_failure(_Defect(f"a defect of cellagent: {error!r}")):

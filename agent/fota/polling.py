@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Protocol
 
-from agent.errors import AgentError, BadAnswer, NotConfigured, Unavailable, Untrusted
+from agent.errors import AgentError, BadAnswer, NotConfigured, Untrusted
 from agent.fota.clock import AsyncClock
 from agent.fota.journal import JobResult, JobsHeld
-from agent.retry import spread_s
+from agent.retry import spread_s, wait_asked_s
 from at.protocol.errors import AtError, ModemReset, ParseError
 
 SOON_S = 60.0
@@ -53,14 +53,14 @@ def seconds_to_next_poll(
     interval_s: float,
     quiet: QuietHours | None,
     jitter: float,
-    asked_s: float | None = None,
+    asked_s: float = 0.0,
 ) -> float:
     """Return the seconds until the next poll: never earlier than the service asked for.
 
     `now` is local time; `jitter` is in 0..1.
     """
     spread = spread_s(interval_s, jitter)
-    wait = max(interval_s + spread, asked_s or 0.0)
+    wait = max(interval_s + spread, asked_s)
     if quiet is None:
         return wait
     rest = quiet.seconds_left(now + timedelta(seconds=wait))
@@ -95,15 +95,14 @@ async def poll_jobs(
         # Also after a sleep, which may have ended early.
         while quiet and (rest := quiet.seconds_left(clock.now().astimezone())):
             await clock.sleep(rest)
-        asked: float | None = None
-        interval = interval_s
+        interval, asked_s = interval_s, 0.0
         try:
             result = await pull()
         except NotConfigured:
             raise
         except (AgentError, AtError) as error:
             observer.failed(error)
-            asked = error.retry_after_s if isinstance(error, Unavailable) else None
+            asked_s = wait_asked_s(error)
             if isinstance(error, BadAnswer | Untrusted | JobsHeld | ModemReset | ParseError):
                 interval = min(interval_s, SOON_S)
         else:
@@ -116,6 +115,6 @@ async def poll_jobs(
                 interval_s=interval,
                 quiet=quiet,
                 jitter=jitter(),
-                asked_s=asked,
+                asked_s=asked_s,
             )
         )

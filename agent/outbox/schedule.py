@@ -19,7 +19,7 @@ from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.delivery_requests import FailureKind
 from agent.outbox.items import ItemKind, Lane, Selection
-from agent.retry import backoff_s
+from agent.retry import backoff_s, wait_asked_s
 from at.protocol.state_machine import Transitions
 
 FIRST_WAIT_S = 10.0
@@ -257,7 +257,7 @@ class Schedule:
         """
         record, items = self._record(lane), len(messages)
         messages = list(dict.fromkeys(messages))
-        asked_s = getattr(error, "retry_after_s", None) or 0.0
+        asked_s = wait_asked_s(error)
         if asked_s:
             record.asked_until = max(record.asked_until, now + asked_s)
         record.not_before = max(record.not_before, now + asked_s)
@@ -382,7 +382,7 @@ def _backoff_s(failures: int, error: BaseException, jitter: float, *, first_s: f
         first_s=first_s,
         longest_s=LONGEST_WAIT_S,
         jitter=jitter,
-        at_least_s=getattr(error, "retry_after_s", None) or 0.0,
+        at_least_s=wait_asked_s(error),
     )
 
 

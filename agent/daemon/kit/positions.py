@@ -18,7 +18,7 @@ from agent.errors import AgentError, Unavailable, with_hint
 from agent.http import HttpClient
 from agent.location.cell_scan import CellScan
 from agent.location.locator import Fix, locator_for, moved, position_message
-from agent.retry import NO_RETRY, spread_s
+from agent.retry import NO_RETRY, spread_s, wait_asked_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
@@ -137,7 +137,7 @@ class KitPositions:
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
-            self._asked_s = (isinstance(error, Unavailable) and error.retry_after_s) or 0.0
+            self._asked_s = wait_asked_s(error)
             before = self.concern.status.unreported
             hint = self.concern.pasteable(error.hint)
             with self.concern.changing() as status:
