@@ -27,6 +27,12 @@ class TellsVersion(Protocol):
         """Return what of this type runs, None while nothing tells it."""
 
 
+async def running_version(kit: TellsVersion, kind: FirmwareType) -> str:
+    """Return which version of this type runs on a kit, "" while nothing tells it."""
+    now = await kit.running(kind)
+    return now.version if now else ""
+
+
 class NotSeen(AgentError):
     """The new version did not run within the time; the message says which one did."""
 

@@ -209,27 +209,22 @@ def delta_from(kind: FirmwareType, file: str) -> str:
     return found[1] if found and kind is FirmwareType.MODEM else ""
 
 
-@dataclass(frozen=True, slots=True)
-class KitFacts:
-    """The facts of the kit and its installer that decide whether a job is taken."""
+def reject_reason(
+    job: Job, installer: str, types: frozenset[FirmwareType], too_old: str = ""
+) -> str:
+    """Return why a kit cannot take the job, "" if it can. Called before any download.
 
-    installer: str
-    types: frozenset[FirmwareType]
-    """What the installer can put on this kit."""
-    too_old: str = ""
-    """The modem's firmware, if it is older than 1.3.0 (clause D1.4), "" where it is not."""
-
-
-def reject_reason(job: Job, kit: KitFacts) -> str:
-    """Return why this kit cannot take the job, "" if it can. Called before any download."""
-    if job.kind in MODEM_TYPES and kit.too_old:
+    `types` are what the installer can put on it; `too_old` is the modem's firmware where that is
+    older than 1.3.0 (clause D1.4).
+    """
+    if job.kind in MODEM_TYPES and too_old:
         return (
             "no update over the air leads from modem firmware before 1.3.0 to 1.3.x, and this "
-            f"modem runs {kit.too_old}: update it by cable, with the maker's programmer"
+            f"modem runs {too_old}: update it by cable, with the maker's programmer"
         )
-    if job.kind not in kit.types:
-        able = ", ".join(sorted(kind.value for kind in kit.types)) or "nothing"
-        return f"the installer {kit.installer} cannot install {job.kind.value} here, only {able}"
+    if job.kind not in types:
+        able = ", ".join(sorted(kind.value for kind in types)) or "nothing"
+        return f"the installer {installer} cannot install {job.kind.value} here, only {able}"
     return ""
 
 

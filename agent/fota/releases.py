@@ -33,7 +33,6 @@ TRY_AGAIN = "`cellagent fota pull --again` tries it at once"
 WAITS = (timedelta(days=1), timedelta(days=3))
 """After the first and the second try; there is no fourth."""
 
-# No job of the device cloud has a "/" in its id.
 _PREFIX, _BY_KIT = "release/", "kit/"
 
 
@@ -55,8 +54,13 @@ class ReleaseNotKept(RefusedByRule):
     kind = "fota-release"
 
 
+def is_of_cloud(job_id: str) -> bool:
+    """Return whether a job is the device cloud's, which has none with a "/" in its id."""
+    return "/" not in job_id
+
+
 def is_release(job_id: str) -> bool:
-    """Return whether a job is a release: the device cloud knows nothing of it."""
+    """Return whether a job is a release."""
     return job_id.startswith(_PREFIX)
 
 
@@ -128,7 +132,7 @@ def offered_release(
 
 def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
     """Read what an Execution offers, of either source. Raises MalformedJob."""
-    if not is_release(job_id) and not is_by_kit(job_id):
+    if is_of_cloud(job_id):
         return read_job(job_id, document)
     try:
         kind = FirmwareType(document.get("firmwareType"))

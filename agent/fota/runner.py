@@ -13,7 +13,7 @@ from agent.fota.clock import AsyncClock, LoopClock
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
-from agent.fota.install import Installation
+from agent.fota.install import Installation, running_version
 from agent.fota.installers.base import Installer, Package
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
@@ -68,8 +68,7 @@ class Planner:
             refusal = await self._kit_refusal(job, verdict)
             if not refusal:
                 targets = self._targets(job)
-                now = await self.installer.running(job.kind)
-                running = now.version if now else ""
+                running = await running_version(self.installer, job.kind)
                 verification.check_provable(job, self.trust)
                 if job.by_kit and not running:
                     # Success is another version than the one before; it told one a moment ago.
@@ -104,8 +103,8 @@ class Planner:
             verdict.require()
         installer = self.installer
         too_old = verdict.text if verdict.older else ""
-        facts = jobs.KitFacts(installer.name, installer.types, too_old)
-        return jobs.reject_reason(job, facts) or await installer.check(job)
+        reason = jobs.reject_reason(job, installer.name, installer.types, too_old)
+        return reason or await installer.check(job)
 
 
 class UpdateRunner:

@@ -8,7 +8,7 @@ from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Profile
 from agent.errors import ConfigError, EmptyAnswer
-from agent.fota.install import TellsVersion
+from agent.fota.install import TellsVersion, running_version
 from agent.fota.installers.cloud_client import CloudClient
 from agent.fota.jobs import Execution, FirmwareType, JobStatus, read_execution
 from agent.fota.journal import Journal, OpenJob
@@ -16,6 +16,7 @@ from agent.fota.releases import (
     Component,
     ReleaseNotKept,
     is_by_kit,
+    is_of_cloud,
     is_release,
     offered_by_kit,
     offered_release,
@@ -128,11 +129,10 @@ class KitUpdates:
             return Execution(opened.job_id, opened.device_id, opened.reported, opened.document)
         if not await self.client.has_update(self.kind):
             return None
-        running = await self.installer.running(self.kind)
         return offered_by_kit(
             self.kind,
             self.device_id,
-            running.version if running else "",
+            await running_version(self.installer, self.kind),
             self.journal.results,
             self.now(),
             again=self.again,
@@ -175,7 +175,7 @@ class UpdateSources:
 
     async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         """Report a job's state; of the others the service sees it in what the kit sends."""
-        if not is_release(job_id) and not is_by_kit(job_id):
+        if is_of_cloud(job_id):
             await self.jobs.report(job_id, status, detail)
 
     def _in_order(self) -> Iterator[Source]:
@@ -203,17 +203,13 @@ def releases_of(
     """
     kit, fota = profile.kit, profile.fota
 
-    async def running(kind: FirmwareType) -> str:
-        now = await installer.running(kind)
-        return now.version if now else ""
-
     async def application() -> Component:
         return Component(
             FirmwareType.APP,
             device_id,
             _named(kit.hardware_version or names.hardware_version, "hardware_version", "BOARD"),
             _named(kit.software_type or names.software_type, "software_type", "NAME"),
-            await running(FirmwareType.APP) or names.software_version,
+            await running_version(installer, FirmwareType.APP) or names.software_version,
         )
 
     async def modem_firmware() -> Component:
@@ -225,7 +221,7 @@ def releases_of(
                 "the modem's name at its project of releases is not known",
                 hint="`cellagent config set fota.modem_hardware_version NAME`",
             )
-        version = await running(FirmwareType.MODEM)
+        version = await running_version(installer, FirmwareType.MODEM)
         return Component(FirmwareType.MODEM, device_id, hardware, MODEM_SOFTWARE_TYPE, version)
 
     wanted = [
@@ -251,6 +247,6 @@ def _named(name: str, key: str, example: str) -> str:
 
 def _is_of(opened: OpenJob, source: Source) -> bool:
     if isinstance(source, DeviceJobs):
-        return not is_release(opened.job_id) and not is_by_kit(opened.job_id)
+        return is_of_cloud(opened.job_id)
     is_one = is_by_kit if isinstance(source, KitUpdates) else is_release
     return is_one(opened.job_id) and opened.document.get("firmwareType") == source.kind.value

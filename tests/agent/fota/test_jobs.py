@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.fota import jobs
 from agent.fota.job_step import JobStep
-from agent.fota.jobs import Execution, FirmwareType, JobAction, JobStatus, KitFacts, MalformedJob
+from agent.fota.jobs import Execution, FirmwareType, JobAction, JobStatus, MalformedJob
 from at.protocol.state_machine import IllegalTransition
 
 DOCUMENT = {
@@ -157,26 +157,23 @@ def test_any_document_is_a_job_or_a_reason(document: dict[str, Any]) -> None:
     assert job.paths
 
 
-def kit(**changes: Any) -> KitFacts:
-    return KitFacts(**{"installer": "mcuboot", "types": frozenset({FirmwareType.APP}), **changes})
-
-
 @pytest.mark.contract("D1.4")
 def test_a_modem_image_is_rejected_on_a_modem_that_is_too_old() -> None:
     job = read_job(execution(firmwareType="MODEM"))
-    old = kit(too_old="mfw_nrf9160_1.2.7-" + "x" * 60, types=frozenset(FirmwareType))
-    reason = jobs.reject_reason(job, old)
+    kit = "mcuboot", frozenset(FirmwareType), "mfw_nrf9160_1.2.7-" + "x" * 60
+    reason = jobs.reject_reason(job, *kit)
     assert "no update over the air" in reason
     assert "before 1.3.0 to 1.3.x" in reason
     assert jobs.detail_text(reason) == reason  # whole, however long the firmware's name is
     app = read_job(execution())
-    assert jobs.reject_reason(app, old) == ""
+    assert jobs.reject_reason(app, *kit) == ""
 
 
 def test_a_type_that_the_installer_cannot_put_on_the_kit_is_rejected() -> None:
     job = read_job(execution(firmwareType="SOFTDEVICE"))
-    assert "mcuboot cannot install SOFTDEVICE" in jobs.reject_reason(job, kit())
-    assert jobs.reject_reason(read_job(execution()), kit()) == ""
+    kit = "mcuboot", frozenset({FirmwareType.APP})
+    assert "mcuboot cannot install SOFTDEVICE" in jobs.reject_reason(job, *kit)
+    assert jobs.reject_reason(read_job(execution()), *kit) == ""
 
 
 def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
