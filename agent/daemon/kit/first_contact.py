@@ -23,9 +23,8 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 
 _NOTICES = 5  # the form of +CEREG with the most fields
-_NEEDS_CAUSE = frozenset({3, 90})
-"""Registrations that the modem may give a reason for: denied, and no usable SIM."""
 _ABOUT = {3: "the network denies registration", 90: "the SIM cannot be used"}
+"""Registrations that the modem may give a reason for."""
 _CERTAIN = "certain"
 _SEARCHES = frozenset({0, 2, 4})
 SETTLE_S = 30.0
@@ -165,20 +164,29 @@ async def read_contact(modem: Modem, device_id: str, before: Contact | None = No
     """
     verdict = await read_verdict(modem)
     checks = tuple(await check_modem(modem))
-    if not device_id:
-        # A modem whose firmware is refused is not asked for a token.
-        with suppress(CommandRejected, ParseError):
-            uuid = next((c.value for c in checks if c.name == "device_uuid"), None)
-            told = str(uuid) if uuid else ""
-            device_id = told or (await read_device_uuid(modem) if verdict.allowed else "")
-    contact = Contact(verdict, checks, device_id, application=await _application(modem))
+    known = Contact(verdict, checks, device_id)
+    contact = replace(
+        known,
+        device_id=device_id or await _device_id(modem, known),
+        application=await _application(modem),
+    )
     stat = contact.value("registration")
     still = contact.is_off or (before is not None and before.value("registration") in _SEARCHES)
-    if stat not in _NEEDS_CAUSE and not (stat in _SEARCHES and still):
+    if stat not in _ABOUT and not (stat in _SEARCHES and still):
         return contact
     cause = await likeliest_cause(modem)
     is_off = cause is not None and cause.cause == "modem-off"  # which is a finding of its own
     return replace(contact, cause=None if is_off else cause)
+
+
+async def _device_id(modem: Modem, contact: Contact) -> str:
+    """Return the modem's UUID, "" where it does not tell it."""
+    if told := contact.value("device_uuid"):
+        return str(told)
+    if contact.verdict.allowed:  # else it is not asked for a token
+        with suppress(CommandRejected, ParseError):
+            return await read_device_uuid(modem)
+    return ""
 
 
 async def _application(modem: Modem) -> str:
