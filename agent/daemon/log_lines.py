@@ -9,7 +9,9 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
+T = TypeVar("T")
 AGAIN_S = 3600.0
 """After so long a line is told in full again."""
 MOST_AGAIN = 5
@@ -59,10 +61,7 @@ class LineLimit:
         if not self._has_room():
             return None
         hidden = 0 if told is None else told.hidden
-        self._told.pop(kind, None)
-        self._told[kind] = _Told(now)
-        if len(self._told) > _MOST_KINDS:
-            del self._told[next(iter(self._told))]
+        _remember(self._told, kind, _Told(now))
         more = f" (and {hidden} times more in the hour before)" if hidden else ""
         what, advice, way_out = line.partition(_ADVICE)
         return f"{what}{more}{advice}{way_out}"
@@ -86,11 +85,16 @@ class AdviceOnce:
             at = datetime.fromtimestamp(told, UTC).astimezone()
             return f"{what} (what to try: see {at:%H:%M:%S})"
         if advice:
-            self._told.pop(advice, None)
-            self._told[advice] = now
-        if len(self._told) > _MOST_KINDS:
-            del self._told[next(iter(self._told))]
+            _remember(self._told, advice, now)
         return line
+
+
+def _remember(told: dict[str, T], what: str, value: T) -> None:
+    """Put something behind all that is remembered; the oldest goes for it."""
+    told.pop(what, None)
+    told[what] = value
+    if len(told) > _MOST_KINDS:
+        del told[next(iter(told))]
 
 
 class RepeatedLines(logging.Filter):
