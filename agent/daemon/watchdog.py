@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent.outbox.store import SMALLEST_STEP_S
+
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 20.0
@@ -21,9 +23,6 @@ LIMIT_S = 20.0
 
 systemd waits for 120 s.
 """
-
-SMALLEST_STEP_S = 30.0
-"""A smaller step of the host's clock is drift, or a correction by the network."""
 
 
 def notify(state: str) -> None:

@@ -3,7 +3,7 @@
 from hashlib import blake2b, sha256
 from itertools import islice
 
-from agent.observability.ingest.chunk_codec import decode_varint
+from agent.observability.ingest.chunk_codec import CONTINUATION, CRC_SIZE, MORE, decode_varint
 from agent.outbox.index import OutboxIndex
 from agent.outbox.items import ItemEvent, ItemKind, NewItem
 
@@ -13,9 +13,6 @@ WINDOW_S = 600.0
 Not if the kit is known to have crashed or restarted in between."""
 
 _SIZE = 16  # bytes of a digest: the chunks' own CRC of 16 bits is the same for many messages
-_CONTINUATION = 0x80
-_MORE = 0x40
-_CRC_SIZE = 2
 
 
 class MessageTracker:
@@ -48,10 +45,10 @@ class MessageTracker:
     def _place(self, chunk: bytes) -> tuple[bool, bool, bytes | None]:
         """Return whether a message begins and ends here, and its digest once it is whole."""
         header = chunk[0] if chunk else 0
-        more = header & _MORE != 0
-        if not header & _CONTINUATION and not more:
+        more = header & MORE != 0
+        if not header & CONTINUATION and not more:
             self._next = -1
-            whole = len(chunk) > _CRC_SIZE
+            whole = len(chunk) > CRC_SIZE
             return True, True, blake2b(chunk[1:], digest_size=_SIZE).digest() if whole else None
         try:
             number, start = decode_varint(chunk, 1)
@@ -59,13 +56,13 @@ class MessageTracker:
             self._next = -1
             return True, True, None
         data = memoryview(chunk)[start:]
-        if not header & _CONTINUATION:
+        if not header & CONTINUATION:
             self._digest = blake2b(data, digest_size=_SIZE)
             self._total, self._next = number, len(data)
             return True, False, None
         known = number == self._next
         self._next = number + len(data) if more and known else -1
-        rest = self._total - number + _CRC_SIZE  # padding may stand behind it
+        rest = self._total - number + CRC_SIZE  # padding may stand behind it
         if known:
             self._digest.update(data[: max(rest, 0)])
         whole = known and not more and len(data) >= rest

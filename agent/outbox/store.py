@@ -39,7 +39,7 @@ from agent.outbox.quota import Quota
 from agent.outbox.records import Boot, ItemHead
 
 SMALLEST_STEP_S = 30.0
-"""Less is drift, or a correction by the network."""
+"""A smaller step of the host's clock is drift, or a correction by the network."""
 _EXPIRE_EVERY_S = 60.0
 NOTHING_HELD: Mapping[Lane, Collection[int]] = {}
 

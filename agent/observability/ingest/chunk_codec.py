@@ -20,12 +20,12 @@ MIN_MTU = 9
 MAX_MESSAGE = 16 * 1024 * 1024
 """Bytes of one message: a longer one is a damaged length."""
 
-_CONTINUATION = 0x80
-_MORE = 0x40
+CONTINUATION = 0x80
+MORE = 0x40
 _CRC_AT_END = 0x08
 _CONFIGURATION = 0x38
 _CHANNEL = 0x07
-_CRC_SIZE = 2
+CRC_SIZE = 2
 _VARINT_MAX = 5
 
 
@@ -45,16 +45,16 @@ class DamagedMessage:
 
 def is_continuation(chunk: bytes) -> bool:
     """Return whether a chunk continues a message that another one began."""
-    return chunk[:1] >= bytes([_CONTINUATION])
+    return chunk[:1] >= bytes([CONTINUATION])
 
 
 def first_byte(chunk: bytes) -> bytes:
     """Return the first byte of the message that a chunk begins, if any. Raises ValueError."""
     at = 1
-    if chunk[0] & _MORE:
+    if chunk[0] & MORE:
         _, at = decode_varint(chunk, at)
     if not chunk[0] & _CRC_AT_END:
-        at += _CRC_SIZE
+        at += CRC_SIZE
     return chunk[at : at + 1]
 
 
@@ -96,11 +96,11 @@ def encode(message: bytes, mtu: int) -> Iterator[bytes]:
 
 
 def _encode(message: bytes, mtu: int) -> Iterator[bytes]:
-    trailer = crc16(message).to_bytes(_CRC_SIZE, "little")
-    if 1 + len(message) + _CRC_SIZE <= mtu:
+    trailer = crc16(message).to_bytes(CRC_SIZE, "little")
+    if 1 + len(message) + CRC_SIZE <= mtu:
         yield bytes([_CRC_AT_END]) + message + trailer
         return
-    head = bytes([_CRC_AT_END | _MORE]) + encode_varint(len(message))
+    head = bytes([_CRC_AT_END | MORE]) + encode_varint(len(message))
     offset = mtu - len(head)
     yield head + message[:offset]
     while True:
@@ -108,10 +108,10 @@ def _encode(message: bytes, mtu: int) -> Iterator[bytes]:
         data = message[offset : offset + mtu - 1 - len(number)]
         offset += len(data)
         # The CRC is never divided: where it does not fit, one more chunk carries it alone.
-        if 1 + len(number) + len(data) + _CRC_SIZE > mtu:
-            yield bytes([_CONTINUATION | _MORE]) + number + data
+        if 1 + len(number) + len(data) + CRC_SIZE > mtu:
+            yield bytes([CONTINUATION | MORE]) + number + data
             continue
-        yield bytes([_CONTINUATION]) + number + data + trailer
+        yield bytes([CONTINUATION]) + number + data + trailer
         return
 
 
@@ -156,14 +156,14 @@ class Reassembler:
     def _start(self, chunk: bytes) -> bytes | None:
         header, at, total, crc = chunk[0], 1, None, None
         self._skipping = True  # unless this chunk proves to be a good first one
-        if header & _MORE:
+        if header & MORE:
             total, at = decode_varint(chunk, at)
         if not header & _CRC_AT_END:
-            crc, at = int.from_bytes(chunk[at : at + _CRC_SIZE], "little"), at + _CRC_SIZE
+            crc, at = int.from_bytes(chunk[at : at + CRC_SIZE], "little"), at + CRC_SIZE
             if len(chunk) < at:
                 raise ValueError(f"{len(chunk)} bytes are too short for a chunk")
         if total is None:
-            end = len(chunk) if crc is not None else len(chunk) - _CRC_SIZE
+            end = len(chunk) if crc is not None else len(chunk) - CRC_SIZE
             if end < at:
                 raise ValueError(f"{len(chunk)} bytes are too short for a chunk with its CRC")
             message = chunk[at:end]
@@ -186,7 +186,7 @@ class Reassembler:
         if not self._open:
             self._skipping = True
             raise ValueError(f"a continuation at {offset} without the first chunk")
-        more = bool(chunk[0] & _MORE)
+        more = bool(chunk[0] & MORE)
         have = len(self._data)
         data = memoryview(chunk)[at:]
         if offset < have and offset + len(data) <= have and self._data[offset:].startswith(data):
@@ -203,14 +203,14 @@ class Reassembler:
         if more:
             self._data += data
             return None
-        crc_size = _CRC_SIZE if self._crc is None else 0
+        crc_size = CRC_SIZE if self._crc is None else 0
         if len(data) < rest + crc_size:
             self._drop()
             raise ValueError(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
         self._data += data[:rest]
         crc = self._crc
         if crc is None:
-            crc = int.from_bytes(data[rest : rest + _CRC_SIZE], "little")
+            crc = int.from_bytes(data[rest : rest + CRC_SIZE], "little")
         message = bytes(self._data)
         self._data, self._open, self._last = bytearray(), False, chunk
         _check(message, crc)
@@ -234,7 +234,7 @@ def _continues(chunk: bytes) -> bool:
     header = chunk[0]
     if header & _CHANNEL:
         raise ValueError(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
-    if header & _CONTINUATION:
+    if header & CONTINUATION:
         if header & _CONFIGURATION:
             raise ValueError(f"reserved bits are set in header byte 0x{header:02x}")
         return True
