@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from agent.auth.key_files import RSA_ADVICE
-from agent.auth.token_lifetime import LIFE_S, DeviceToken
+from agent.auth.token_lifetime import LIFE_S, NOTABLE_SKEW_S, DeviceToken
 from agent.errors import CredentialError
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
@@ -16,8 +16,6 @@ from at.tokens.jwt import Jwt, WrongAlgorithm
 _COMPARE = (
     "the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, then " + NO_TIME
 )
-_NOTABLE_SKEW_S = 60
-"""What servers commonly allow a token's times to be off by."""
 
 
 class AskModem(Protocol):
@@ -55,7 +53,7 @@ class ModemJwt(DeviceToken):
         """Return what to check after a refusal."""
         if status != 401:
             return ""
-        if self._ahead_s > _NOTABLE_SKEW_S:
+        if self._ahead_s > NOTABLE_SKEW_S:
             return f"the token begins {self._ahead_s:.0f} s from now: {_COMPARE}"
         common = "is the device's public key registered? `cellagent provision run` does it."
         if self._subject:
@@ -116,7 +114,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
 def check_begun(token: Jwt, *, now: float) -> None:
     """Check that a token is valid already, as far as servers are exact. Raises CredentialError."""
     ahead_s = _begins_in_s(token, now)
-    if ahead_s > _NOTABLE_SKEW_S:
+    if ahead_s > NOTABLE_SKEW_S:
         raise CredentialError(f"the token begins {ahead_s:.0f} s from now", hint=_COMPARE)
 
 

@@ -11,6 +11,8 @@ from agent.call import Call, Scheme
 LIFE_S = 600
 """How long a token is good; the vendor's clients take the same."""
 RENEW_AFTER_S = 0.8 * LIFE_S
+NOTABLE_SKEW_S = 60.0
+"""What servers commonly allow a token's times to be off by."""
 
 
 class CachedToken:

@@ -10,6 +10,7 @@ from itertools import islice
 import msgspec
 
 from agent import errors
+from agent.auth.token_lifetime import NOTABLE_SKEW_S
 from agent.call import LOGIN_PAGE, Response
 from agent.json_value import JSONValue
 from agent.redact import redact
@@ -24,8 +25,6 @@ _WORDS = ("message", "Message", "detail", "error")
 """Of these fields the first that is there says why; a gateway before a service writes `Message`."""
 _MOST_TEXTS, _DEEPEST = 20, 12
 """Of an answer that lists what is wrong with it."""
-NOTABLE_SKEW_S = 60.0
-"""What servers commonly allow a token's times to be off by."""
 
 _REFUSALS: dict[int, type[errors.AgentError]] = {
     401: errors.Unauthorized,
