@@ -291,22 +291,18 @@ class KitLink:
                 status.busy_with = None
             self._exclusive.release()
 
-    @contextlib.asynccontextmanager
-    async def exclusive_port(
-        self, port: str, what: str, *, imei: str | None = None
-    ) -> AsyncIterator[None]:
-        """Have exclusive use of the kit, and one of its ports released to `what`.
+    async def require_kit(self, imei: str, what: str) -> None:
+        """Raise LinkLost where the kit of an IMEI is not the one that answers; "" for any."""
+        if self.modem is None or (imei and await read_imei(self.modem) != imei):
+            raise LinkLost(f"{self.settings.port}: another kit is here, or none: not for {what}")
 
-        The kit's other ports stay open. For "" no port is released. Raises LinkLost where the kit
-        of `imei` is not the one that answers; "" for any that answers.
+    @contextlib.asynccontextmanager
+    async def released(self, port: str, what: str) -> AsyncIterator[None]:
+        """Have one of the kit's ports released to `what`, "" for none; the others stay open.
+
+        The caller must have exclusive use.
         """
-        async with self.exclusive(what), contextlib.AsyncExitStack() as stack:
-            if imei is not None and (
-                self.modem is None or (imei and await read_imei(self.modem) != imei)
-            ):
-                raise LinkLost(
-                    f"{self.settings.port}: another kit is here, or none: not for {what}"
-                )
+        async with contextlib.AsyncExitStack() as stack:
             for held in await asyncio.to_thread(self._held_as, port):
                 await stack.enter_async_context(held.released(what))
             yield

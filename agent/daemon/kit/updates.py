@@ -183,16 +183,19 @@ class ExclusiveInstaller:
         """
         await self._link.wait_available()  # the installer may have had its port until now
         what = "the installation of an update"
-        async with self._link.exclusive_port(self.port, what, imei=self._imei):
-            self._link.expects_restart = True
-            try:
-                return await self._inner.install(package, progress)
-            finally:
-                self._link.on_new_software()
+        async with self._link.exclusive(what):
+            await self._link.require_kit(self._imei, what)
+            async with self._link.released(self.port, what):
+                self._link.expects_restart = True
+                try:
+                    return await self._inner.install(package, progress)
+                finally:
+                    self._link.on_new_software()
 
     async def confirm(self, package: Package) -> None:
         """Make the image that runs now permanent. Raises InstallFailed."""
-        async with self._link.exclusive_port(self.port, "the confirmation of an update"):
+        what = "the confirmation of an update"
+        async with self._link.exclusive(what), self._link.released(self.port, what):
             await self._inner.confirm(package)
 
     @asynccontextmanager
@@ -201,7 +204,7 @@ class ExclusiveInstaller:
         if not self.port:
             yield
             return
-        async with self._link.exclusive_port(self.port, what):
+        async with self._link.exclusive(what), self._link.released(self.port, what):
             yield
 
 
