@@ -73,10 +73,10 @@ class KitEvents:
             self.outbox.put([event_item(event, self.names, self.concern.kit)])
             self._counts[event.kind.counter] += 1
 
-    async def run(self, profile: Callable[[], Profile], keyring: Keyring) -> None:
+    async def run(self, profile: Profile, keyring: Keyring) -> None:
         """Store events and heartbeats: the work of the concern."""
-        settings = profile().events
-        self._max_age_s = profile().outbox.max_age_s
+        settings = profile.events
+        self._max_age_s = profile.outbox.max_age_s
         self._is_on = settings.own and Scheme.PROJECT_KEY in keyring
         if not self._is_on:
             async with self._storing:  # else the one that is being stored is gone at its end

@@ -158,7 +158,7 @@ class KitAgent:
         profile, client = self._profile_with_id, self._client
         locating = partial(positions.run, profile, client, lambda: self._connection.contact)
         updating = partial(updates.run, profile, client)
-        telling = partial(events.run, profile, client.keyring)
+        telling = partial(events.run, self.profile, client.keyring)
         self._service_tasks = [
             asyncio.create_task(supervise(positions.concern, locating, longest_s=longest)),
             asyncio.create_task(supervise(updates.concern, updating)),

@@ -70,7 +70,7 @@ class Bench:
         async def wait(_event: asyncio.Event, _seconds: float) -> None:
             await self.again.wait()
 
-        work = partial(self.events.run, lambda: Profile(events=events), keyring)
+        work = partial(self.events.run, Profile(events=events), keyring)
         return asyncio.ensure_future(supervise(self.events.concern, work, wait=wait))
 
     async def kept(self) -> list[dict]:
