@@ -19,7 +19,8 @@ from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
+from agent.fota.signatures import load_public_key
+from agent.fota.verification import NotProven, TrustPolicy, check_level, prove
 from agent.http.download_targets import SourceRefused, Target, checked_addresses
 from tests.support.fota.download_server import Fault, file_server
 from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedKit, make_runner

@@ -27,7 +27,8 @@ from agent.fota.journal import Journal, is_installing, journal_folder, sole_work
 from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
-from agent.fota.verification import ProofLevel, TrustPolicy, load_public_key
+from agent.fota.signatures import load_public_key
+from agent.fota.verification import ProofLevel, TrustPolicy
 from agent.http import HttpClient
 from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.service_client import connect

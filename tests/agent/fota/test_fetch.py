@@ -7,7 +7,8 @@ import pytest
 
 from agent.fota.jobs import JobStatus
 from agent.fota.reporter import UpdateObserver
-from agent.fota.verification import TrustPolicy, load_public_key
+from agent.fota.signatures import load_public_key
+from agent.fota.verification import TrustPolicy
 from tests.support.fota.signed_images import public_pem, signing_key
 
 if TYPE_CHECKING:

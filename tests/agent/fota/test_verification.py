@@ -11,6 +11,7 @@ import pytest
 from agent.errors import UsageError
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
+from agent.fota.signatures import load_public_key
 from agent.fota.verification import (
     NotProven,
     Proof,
@@ -20,7 +21,6 @@ from agent.fota.verification import (
     check_downgrade,
     check_level,
     check_provable,
-    load_public_key,
     prove,
     required_level,
 )
