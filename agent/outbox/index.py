@@ -259,7 +259,8 @@ class OutboxIndex:
         found: list[int] = []
         for id_, entry in self.lanes.get(lane, {}).items():
             if entry.head.message == message:
-                found += [] if id_ in self.parked else [id_]
+                if id_ not in self.parked:
+                    found.append(id_)
             elif found:
                 break  # the chunks of a device come one message after another
         return found

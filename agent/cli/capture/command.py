@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from agent.cli.framework.session import Session
     from agent.observability.coredumps.symbols import ElfSymbols
-    from agent.observability.ingest.chunk_codec import DamagedMessage, ReassembledMessage
+    from agent.observability.ingest.chunk_codec import DamagedMessage
 
 _SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 
@@ -56,7 +56,7 @@ def messages(_session: Session, source: BinaryIO) -> None:
     reassembler = Reassembler()
     totals = {"messages": 0, "damaged": 0, "damaged_lines": 0}
 
-    def show(found: Sequence[ReassembledMessage | DamagedMessage]) -> None:
+    def show(found: Sequence[bytes | DamagedMessage]) -> None:
         for item in found:
             shown = _message(item)
             totals["damaged" if "damaged" in shown else "messages"] += 1
@@ -161,20 +161,15 @@ def _show(
         say(describe(shown))
 
 
-def _message(item: ReassembledMessage | DamagedMessage) -> dict[str, Any]:
-    from agent.observability.ingest.chunk_codec import DamagedMessage
+def _message(item: bytes | DamagedMessage) -> dict[str, Any]:
     from agent.observability.ingest.chunks import kind_of, open_message
     from agent.observability.ingest.event_decode import decode_payload
 
-    if isinstance(item, DamagedMessage):
+    if not isinstance(item, bytes):
         return {"damaged": item.reason}
-    shown: dict[str, Any] = {
-        "message": item.data.hex(),
-        "kind": kind_of(item.data),
-        "decoded": None,
-    }
+    shown: dict[str, Any] = {"message": item.hex(), "kind": kind_of(item), "decoded": None}
     try:
-        opened = open_message(item.data)
+        opened = open_message(item)
         if opened.kind == "coredump":
             from agent.cli.capture.core_files import device_coredump_summary
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agent.console.zephyr_threads import ZephyrThread
     from agent.observability.coredumps.symbols import ElfSymbols
-    from agent.observability.ingest.chunk_codec import DamagedMessage, ReassembledMessage
+    from agent.observability.ingest.chunk_codec import DamagedMessage
 
 
 def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump | bytes]:
@@ -45,16 +45,15 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump | bytes]:
             yield from _device_cores(messages.receive(item))
 
 
-def _device_cores(found: Iterable[ReassembledMessage | DamagedMessage]) -> Iterator[bytes]:
-    from agent.observability.ingest.chunk_codec import ReassembledMessage
+def _device_cores(found: Iterable[bytes | DamagedMessage]) -> Iterator[bytes]:
     from agent.observability.ingest.chunks import kind_of, open_message
 
     for message in found:
-        if isinstance(message, ReassembledMessage) and kind_of(message.data) == "coredump":
+        if isinstance(message, bytes) and kind_of(message) == "coredump":
             try:
-                yield open_message(message.data).payload
+                yield open_message(message).payload
             except ValueError:
-                yield message.data  # as it came: what reads it says that it is damaged
+                yield message  # as it came: what reads it says that it is damaged
 
 
 def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, Any]:

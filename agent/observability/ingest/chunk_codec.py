@@ -30,13 +30,6 @@ _VARINT_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ReassembledMessage:
-    """A complete message whose CRC is correct."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class DamagedMessage:
     """Chunks that make no complete message."""
 
@@ -133,9 +126,9 @@ class Reassembler:
         self._last = b""
         """The last chunk of the previous message: if it comes again, it is a duplicate."""
 
-    def receive(self, chunk: bytes) -> list[ReassembledMessage | DamagedMessage]:
-        """Read the next chunk; return what it completed or broke."""
-        results: list[ReassembledMessage | DamagedMessage] = []
+    def receive(self, chunk: bytes) -> list[bytes | DamagedMessage]:
+        """Read the next chunk; return the message that it completed, its CRC correct, or broke."""
+        results: list[bytes | DamagedMessage] = []
         try:
             if _continues(chunk):
                 message = self._continue(chunk)
@@ -146,7 +139,7 @@ class Reassembler:
             results.append(DamagedMessage(str(exc)))
         else:
             if message is not None:
-                results.append(ReassembledMessage(message))
+                results.append(message)
         return results
 
     def finish(self) -> list[DamagedMessage]:

@@ -119,8 +119,8 @@ class IdentityTracker:
         if not self._is_event:
             return
         for result in self._messages.receive(chunk):
-            if isinstance(result, chunk_codec.ReassembledMessage):
-                self._report(_names_in(result.data) | self.reported)
+            if isinstance(result, bytes):
+                self._report(_names_in(result) | self.reported)
 
     def forget_software(self) -> None:
         """Forget the reported software version: an update may have changed it."""

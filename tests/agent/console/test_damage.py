@@ -13,7 +13,7 @@ from agent.console.dump_lines import CapturedDump
 from agent.console.fault_lines import Reboot
 from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus
-from agent.observability.ingest.chunk_codec import ReassembledMessage, Reassembler, encode
+from agent.observability.ingest.chunk_codec import Reassembler, encode
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed, threads, trailer
 
 PREFIX = b"[00:00:01.000,000] <inf> mflt: "
@@ -56,7 +56,7 @@ def test_a_message_comes_out_as_it_was_or_its_loss_is_counted(damage):
         if isinstance(item, ChunkLine)
         for each in reassembler.receive(item.chunk)
     ] + reassembler.finish()
-    whole = [each.data for each in found if isinstance(each, ReassembledMessage)]
+    whole = [each for each in found if isinstance(each, bytes)]
     assert [message for message in MESSAGES if message in whole] == whole
     if whole != MESSAGES:
         assert reader.counts.damaged_chunks + len(found) - len(whole) > 0

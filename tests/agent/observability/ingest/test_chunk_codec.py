@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from agent.observability.ingest.chunk_codec import (
     DamagedMessage,
-    ReassembledMessage,
     Reassembler,
     crc16,
     decode_varint,
@@ -21,14 +20,14 @@ from agent.standin.observability.ingest.chunk_reassembly import Reassembler as T
 from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE
 
 
-def received(chunks: list[bytes]) -> list[ReassembledMessage | DamagedMessage]:
+def received(chunks: list[bytes]) -> list[bytes | DamagedMessage]:
     reassembler = Reassembler()
     found = [item for chunk in chunks for item in reassembler.receive(chunk)]
     return found + reassembler.finish()
 
 
 def messages(chunks: list[bytes]) -> list[bytes]:
-    return [item.data for item in received(chunks) if isinstance(item, ReassembledMessage)]
+    return [item for item in received(chunks) if isinstance(item, bytes)]
 
 
 def damages(chunks: list[bytes]) -> list[str]:
@@ -104,11 +103,11 @@ def test_a_varint_comes_back(value):
 def test_every_message_comes_back_from_chunks_of_any_size(message, mtu, padding):
     chunks = list(encode(message, mtu))
     assert all(len(chunk) <= mtu for chunk in chunks)
-    assert received(chunks) == [ReassembledMessage(message)]
+    assert received(chunks) == [message]
     # All but the last fill the buffer; one byte short is possible before a CRC alone.
     assert all(mtu - len(chunk) <= 1 for chunk in chunks[:-1])
     if len(chunks) > 1:
-        assert received([*chunks[:-1], chunks[-1] + padding]) == [ReassembledMessage(message)]
+        assert received([*chunks[:-1], chunks[-1] + padding]) == [message]
 
 
 @given(st.binary(min_size=20, max_size=120), st.integers(9, 20), st.data())
@@ -139,7 +138,7 @@ def test_a_chunk_sent_twice_adds_nothing(message, mtu, data):
     if len(chunks) > 1:
         again = data.draw(st.integers(1, len(chunks) - 1))
         chunks.insert(again, chunks[again])
-        assert received(chunks) == [ReassembledMessage(message)]
+        assert received(chunks) == [message]
 
 
 def test_a_message_started_again_is_whole_and_the_first_start_is_counted():
@@ -202,7 +201,7 @@ def test_both_put_the_same_messages_together(messages, mtu):
         for chunk in encode(message, mtu):
             found = ours.receive(chunk)
             received = theirs.receive("kit", chunk, 0.0)
-            assert [item.data for item in found if isinstance(item, ReassembledMessage)] == (
+            assert [item for item in found if isinstance(item, bytes)] == (
                 [] if received.message is None else [received.message]
             )
             if received.message is not None:
