@@ -69,15 +69,8 @@ class JobReporter:
     async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises AgentError."""
         opened = self.journal.job
-        result = JobResult(
-            job_id=opened.job_id,
-            status=jobs.TRANSITIONS[opened.reported, status],
-            detail=jobs.detail_text(detail),
-            at=self.clock.now().isoformat(timespec="seconds"),
-            proof=opened.proof,
-        )
-        self.journal.close(result)
-        self.observer.ended(result)
+        reported = jobs.TRANSITIONS[opened.reported, status]
+        result = self._close(reported, jobs.detail_text(detail), proof=opened.proof)
         await self.deliver()
         return self.journal.result_of(result.job_id) or result
 
@@ -97,12 +90,19 @@ class JobReporter:
 
     def close_withdrawn(self) -> JobResult:
         """Close the open job, which the cloud took back."""
+        text = "the service took it back; nothing was installed"
+        return self._close(jobs.JobStatus.CANCELLED, text, delivered=True)
+
+    def _close(
+        self, status: jobs.JobStatus, detail: str, *, proof: str = "", delivered: bool = False
+    ) -> JobResult:
         result = JobResult(
             job_id=self.journal.job.job_id,
-            status=jobs.JobStatus.CANCELLED,
-            detail="the service took it back; nothing was installed",
+            status=status,
+            detail=detail,
             at=self.clock.now().isoformat(timespec="seconds"),
-            delivered=True,
+            proof=proof,
+            delivered=delivered,
         )
         self.journal.close(result)
         self.observer.ended(result)
