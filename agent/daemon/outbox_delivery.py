@@ -101,18 +101,7 @@ class OutboxDelivery:
             counts=dict.fromkeys(COUNTS, 0) | totals.counts,
             oldest=datetime.fromisoformat(oldest[0].captured) if oldest else None,
         )
-        failing = [
-            FailingLane(
-                device,
-                kind.value,
-                str(lane.error) or repr(lane.error),
-                _utc(lane.since, now),
-                lane.tries,
-                _utc(lane.next_try, now),
-                lane.held,
-            )
-            for (device, kind), lane in self._schedule.trouble().items()
-        ]
+        failing = self._failing(now)
         if failing:
             # What passed last may have been another lane's: it ends no trouble of these.
             first = min(failing, key=lambda lane: lane.since)
@@ -134,6 +123,20 @@ class OutboxDelivery:
             device: KitOutbox(count, datetime.fromtimestamp(at, UTC), next_try.get(device))
             for device, (count, at) in waiting.items()
         }
+
+    def _failing(self, now: datetime) -> list[FailingLane]:
+        return [
+            FailingLane(
+                device,
+                kind.value,
+                str(lane.error) or repr(lane.error),
+                _utc(lane.since, now),
+                lane.tries,
+                _utc(lane.next_try, now),
+                lane.held,
+            )
+            for (device, kind), lane in self._schedule.trouble().items()
+        ]
 
 
 def _utc(monotonic_s: float, now: datetime) -> datetime:
