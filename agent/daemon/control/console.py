@@ -10,7 +10,7 @@ import msgspec
 
 from agent.console.port import require_console
 from agent.daemon.control import protocol
-from agent.daemon.kit.console import ConsoleWatcher
+from agent.daemon.kit.console_windows import ConsoleWatcher
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.snapshot import Phase, PortStatus
 from agent.daemon.status import Concern, StatusRegistry

@@ -19,7 +19,7 @@ import pytest
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleCounts
 from agent.daemon.control.console import show_console
-from agent.daemon.kit.console import ConsoleWatchers
+from agent.daemon.kit.console_windows import ConsoleWatchers
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus
 from agent.daemon.status import StatusRegistry
 from at.virtual.console import export_lines

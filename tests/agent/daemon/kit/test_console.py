@@ -19,7 +19,8 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console.log_line import parse_line
 from agent.console.port import Heard
-from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
+from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.console_windows import MOST_WAITING, ConsoleWatcher, ConsoleWatchers
 from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
