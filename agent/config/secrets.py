@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Literal, NoReturn
 
 from msgspec import Struct
@@ -272,15 +274,9 @@ def usable_secret(value: str, known: SecretName, what: str) -> Secret:
 
 def keep_in_keyring(name: str, value: str) -> None:
     """Store a secret in the keyring. Raises ConfigError."""
-    require("credentials.keyring", "keyring")
-    import keyring
-    import keyring.errors
-
-    try:
+    with _desktop_keyring() as keyring:
         keyring.set_password("cellagent", name, value)
         kept = keyring.get_password("cellagent", name)
-    except keyring.errors.KeyringError as error:
-        raise _unusable(error) from error
     if kept != value:
         raise _unusable("it does not keep what it is given")
 
@@ -294,11 +290,19 @@ def _unusable(error: Exception | str) -> ConfigError:
 
 
 def _from_keyring(name: str) -> str | None:
+    with _desktop_keyring() as keyring:
+        found: str | None = keyring.get_password("cellagent", name)
+    return found
+
+
+@contextmanager
+def _desktop_keyring() -> Iterator[ModuleType]:
+    """Give the library to ask in the block. Raises ConfigError where it cannot be used."""
     require("credentials.keyring", "keyring")
     import keyring
     import keyring.errors
 
     try:
-        return keyring.get_password("cellagent", name)
+        yield keyring
     except keyring.errors.KeyringError as error:
         raise _unusable(error) from error
