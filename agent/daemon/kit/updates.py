@@ -147,24 +147,10 @@ class ExclusiveInstaller:
     """
 
     def __init__(self, inner: Installer, link: KitLink, imei: str) -> None:
+        self.name, self.types, self.port = inner.name, inner.types, inner.port
         self._inner = inner
         self._link = link
         self._imei = imei
-
-    @property
-    def name(self) -> str:
-        """The name in the profile."""
-        return self._inner.name
-
-    @property
-    def types(self) -> frozenset[FirmwareType]:
-        """What it can install at all."""
-        return self._inner.types
-
-    @property
-    def port(self) -> str:
-        """The port that it opens itself."""
-        return self._inner.port
 
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now."""
@@ -200,7 +186,7 @@ class ExclusiveInstaller:
 
     @asynccontextmanager
     async def _at_its_port(self, what: str) -> AsyncIterator[None]:
-        """Have the installer's port released; without one it uses the modem, in turn."""
+        """Release the installer's port; without one it uses the modem, in turn."""
         if not self.port:
             yield
             return

@@ -58,7 +58,7 @@ class CloudClient(Protocol):
         """Return whether its cloud has an update. Raises ResourceUnavailable, DeadlineExceeded."""
 
     async def update(self, kind: FirmwareType, progress: ProgressCallback) -> None:
-        """Have it download and apply the update. Raises InstallFailed, DeadlineExceeded."""
+        """Make it download and apply the update. Raises InstallFailed, DeadlineExceeded."""
 
 
 def cloud_client_of(modem: Modem, project_key: str, modem_project_key: str) -> CloudClient | None:
@@ -171,51 +171,37 @@ class ModuleClient:
                         progress(step.step.lower(), done or 0, 100 if step.bytes is None else 0)
 
 
-@dataclass(frozen=True, slots=True)
 class WithCloudClient:
     """An installer, and the kit's own client for what that one found."""
 
-    inner: Installer
-    client: CloudClient
-
-    @property
-    def name(self) -> str:
-        """The name of the installer."""
-        return self.inner.name
-
-    @property
-    def types(self) -> frozenset[FirmwareType]:
-        """What either installs."""
-        return self.inner.types | self.client.types
-
-    @property
-    def port(self) -> str:
-        """The port that the installer opens."""
-        return self.inner.port
+    def __init__(self, inner: Installer, client: CloudClient) -> None:
+        self.name, self.types, self.port = inner.name, inner.types | client.types, inner.port
+        self._inner = inner
+        self._client = client
 
     async def check(self, job: Job) -> str:
         """Return what the installer says, of what is its own. Raises AtError."""
         if job.by_kit:
-            return await why_untold(self.client.modem, job.kind)
-        if job.kind not in self.inner.types:
+            return await why_untold(self._client.modem, job.kind)
+        if job.kind not in self._inner.types:
             return f"the installer {self.name} cannot install {job.kind.value} here"
-        return await self.inner.check(job)
+        return await self._inner.check(job)
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs."""
-        return await self.inner.running(kind)
+        return await self._inner.running(kind)
 
     async def install(self, package: Package, progress: ProgressCallback) -> str:
         """Install the image, or have the kit's client do it. Raises InstallFailed."""
         if not package.job.by_kit:
-            return await self.inner.install(package, progress)
-        await self.client.update(package.job.kind, progress)
+            return await self._inner.install(package, progress)
+        await self._client.update(package.job.kind, progress)
         return ""
 
     async def confirm(self, package: Package) -> None:
         """Make it stay, where that is not the kit's own doing."""
         if not package.job.by_kit:
-            await self.inner.confirm(package)
+            await self._inner.confirm(package)
 
 
 async def _told(modem: Modem, notices: AsyncIterator[N], restarts: int) -> AsyncGenerator[N, None]:

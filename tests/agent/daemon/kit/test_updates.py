@@ -23,7 +23,7 @@ from agent.daemon.kit.updates import (
 )
 from agent.daemon.snapshot import FotaStatus, LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
-from agent.fota.jobs import JobStatus
+from agent.fota.jobs import FirmwareType, JobStatus
 from agent.fota.journal import JobResult, Journal, journal_folder
 from at.driver.modem import Modem
 from at.imei import read_imei
@@ -274,7 +274,8 @@ async def test_an_image_is_given_to_the_kit_of_the_update_alone(
     """Another one may have come meanwhile; `its` stands for the IMEI of the one that is here."""
 
     class Inner:
-        port = ""
+        name = port = ""
+        types: frozenset[FirmwareType] = frozenset()
 
         async def install(self, package: Any, progress: Any) -> str:
             given.append((package, progress))
