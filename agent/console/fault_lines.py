@@ -120,7 +120,7 @@ class StartReader:
         self._counts = False
 
     def read(self, line: str) -> None:
-        """Take a line that is no banner: a bootloader may hand over to what prints the next one."""
+        """Read a line that is no banner: a bootloader may hand over to what prints the next one."""
         hand_over = next((each for each in HAND_OVERS if each in line), "")
         if hand_over and self._stages.begins(hand_over):
             self._counts = False

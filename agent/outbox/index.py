@@ -124,7 +124,7 @@ class OutboxIndex:
             self.files.resume(newest)
 
     def _replay(self, records: list[Entry | Note]) -> int:
-        """Let what was written happen again; return how many items are lost."""
+        """Repeat what was written, in its order; return how many items are lost."""
         whole = [isinstance(each, Note) and each.live is not None for each in records]
         start = len(whole) - whole[::-1].index(True) if any(whole) else 0
         known = records[start - 1] if start else Note()
@@ -179,7 +179,7 @@ class OutboxIndex:
                 self._begin_segment()
 
     def reserve(self, size: int) -> None:
-        """Have room on the disk for items whose frames take `size` bytes more. Raises OSError."""
+        """Reserve room on the disk for `size` bytes more of frames. Raises OSError."""
         if self.files.current is None:
             self._begin_segment()
         self.files.reserve(size + self._added_bytes)
@@ -237,7 +237,7 @@ class OutboxIndex:
         return [id_ for id_ in every if (self.state_of(id_), event) in TRANSITIONS]
 
     def move(self, ids: Iterable[int], event: ItemEvent, reason: str = "") -> None:
-        """Let `event` happen to items; what ends one is counted. `reason` is why one is parked."""
+        """Move items on by an event; what ends one is counted. `reason` is why one is parked."""
         for id_ in ids:
             before = self.state_of(id_)
             if before is None:

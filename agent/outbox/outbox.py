@@ -210,7 +210,7 @@ class Outbox:
         return call.result()
 
     def _submit(self, call: StoreCall[object]) -> None:
-        """Have the thread run a call, after all that were made before."""
+        """Leave a call to the thread, which runs it after all that were made before."""
         self._pending.append(call)
         if len(self._pending) == 1:  # else whoever runs the first one runs this one, too
             try:

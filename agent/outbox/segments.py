@@ -113,7 +113,7 @@ class SegmentFiles:
         self.current = segment
 
     def reserve(self, size: int) -> None:
-        """Have room on the disk for `size` bytes of items, and for notes behind them.
+        """Reserve room on the disk for `size` bytes of items, and for notes behind them.
 
         Raises OSError where the disk is full; nothing of it is left there then.
         """
@@ -192,7 +192,7 @@ class SegmentFiles:
 
 
 def _grow(segment: Segment, size: int) -> None:
-    """Have `size` bytes for a segment on the disk, or as many as before. Raises OSError."""
+    """Grow a segment to `size` bytes of the disk, or leave it as it was. Raises OSError."""
     try:
         for at in range(segment.size, size, SEGMENT_SIZE):
             _write(segment.descriptor, bytes(min(SEGMENT_SIZE, size - at)), at)

@@ -89,7 +89,7 @@ class AgentConnection:
         return number
 
     def end(self) -> None:
-        """Have the agent see its end, whoever else has it open."""
+        """End what is sent, which ends it for the agent, whoever else has it open."""
         with contextlib.suppress(OSError):
             self.writer.write_eof()
 

@@ -26,7 +26,7 @@ class KitCredentials:
         self.findings: tuple[Finding, ...] = ()
 
     def expect_loss(self) -> None:
-        """Have the next check list them: the kit restarted, or is another's for a while."""
+        """List them at the next check: the kit restarted, or is another's for a while."""
         self._is_due = True
 
     async def check(self, modem: Modem, security_tag: int) -> None:

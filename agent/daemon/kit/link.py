@@ -298,7 +298,7 @@ class KitLink:
 
     @contextlib.asynccontextmanager
     async def released(self, port: str, what: str) -> AsyncIterator[None]:
-        """Have one of the kit's ports released to `what`, "" for none; the others stay open.
+        """Release one of the kit's ports to `what`, "" for none; the others stay open.
 
         The caller must have exclusive use.
         """

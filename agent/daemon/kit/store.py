@@ -115,7 +115,7 @@ class KitStore:
         return self._dump
 
     def _take_over(self, files: list[Path], folder: Path) -> None:
-        """Have what an earlier version kept of a kit of this name, of any profile."""
+        """Move here what an earlier version kept of a kit of this name, of any profile."""
         with suppress(OSError, UntrustedPlace):
             for file in filter(Path.exists, reversed(files)):  # what says that it is done, last
                 require_trusted_folder(file.parent)

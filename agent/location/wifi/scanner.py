@@ -56,7 +56,7 @@ class Networks(Protocol, Generic[N_co]):
 async def scan_by(
     modem: Modem, command: Command[Networks[N_co]], timeout_s: float
 ) -> tuple[tuple[N_co, ...], tuple[str, ...]]:
-    """Have a modem scan; return the networks, and notes of lines that cannot be read.
+    """Return the networks that a modem hears, and notes of lines that cannot be read.
 
     A print or a lost byte spoils one line, and the others are a position. Raises AtError, also
     where no line can be read.
