@@ -87,16 +87,7 @@ class OutboxIndex:
 
     def _read(self) -> None:
         """Read every segment; what is whole of a damaged one is moved to a new one."""
-        found: list[SegmentContents] = []
-        destroyed = 0
-        for path, segments in self.files.scan():
-            if segments is None:
-                self.files.release(path, is_damaged=True)
-                destroyed += 1
-            else:
-                found += [SegmentContents(path, *each) for each in segments.items()]
-        # Of two copies of a segment the longer one counts.
-        found.sort(key=lambda each: (each.segment.number, len(each.records)))
+        found, destroyed = self._contents()
         lost = self._replay([record for each in found for record in each.records])
         newest = found[-1].segment if found else None
         number, last_id, items = self.files.saved_totals()
@@ -123,12 +114,24 @@ class OutboxIndex:
         elif newest is not None:
             self.files.resume(newest)
 
+    def _contents(self) -> tuple[list[SegmentContents], int]:
+        """Return what the files hold, oldest first, and how many are destroyed: those are renamed.
+
+        Of two copies of a segment the longer one comes last, and counts.
+        """
+        found: list[SegmentContents] = []
+        destroyed = 0
+        for path, segments in self.files.scan():
+            if segments is None:
+                self.files.release(path, is_damaged=True)
+                destroyed += 1
+            else:
+                found += [SegmentContents(path, *each) for each in segments.items()]
+        return sorted(found, key=lambda each: (each.segment.number, len(each.records))), destroyed
+
     def _replay(self, records: list[Entry | Note]) -> int:
         """Repeat what was written, in its order; return how many items are lost."""
-        whole = [isinstance(each, Note) and each.live is not None for each in records]
-        start = len(whole) - whole[::-1].index(True) if any(whole) else 0
-        known = records[start - 1] if start else Note()
-        assert isinstance(known, Note)
+        start, known = _last_whole(records)
         live, first_id = expanded(known.live or []), known.last_id
         before = (each for each in records[:start] if isinstance(each, Entry))
         entries = {each.id: each for each in before if each.id in live}
@@ -150,9 +153,7 @@ class OutboxIndex:
         self.known = known
         """What is known besides the items."""
         for id_ in sorted(entries.keys() - gone):
-            for naming in known.namings:
-                if naming.unnamed == entries[id_].lane[0] and id_ <= naming.last:
-                    entries[id_].lane = (naming.device, entries[id_].lane[1])
+            _apply_namings(entries[id_], known.namings)
             self._place(entries[id_])
         known.items = {id_: note for id_, note in known.items.items() if id_ in self.entries}
         self.parked = {id_ for id_, note in known.items.items() if note.parked is not None}
@@ -388,3 +389,22 @@ class OutboxIndex:
                 self._segments.remove(segment)
                 if all(each.path != segment.path for each in self._segments):
                     self.files.release(segment.path, is_damaged=not segment.is_sound)
+
+
+def _last_whole(records: list[Entry | Note]) -> tuple[int, Note]:
+    """Return the last note that needs no earlier one, and the index of the record after it.
+
+    0 and an empty note where there is none.
+    """
+    for number in range(len(records), 0, -1):
+        note = records[number - 1]
+        if isinstance(note, Note) and note.live is not None:
+            return number, note
+    return 0, Note()
+
+
+def _apply_namings(entry: Entry, namings: list[Naming]) -> None:
+    """Give an item to its device, where that was named only after the item was added."""
+    for naming in namings:
+        if naming.unnamed == entry.lane[0] and entry.id <= naming.last:
+            entry.lane = (naming.device, entry.lane[1])
