@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from agent.extras import require
 from agent.observability.coredumps.linux_core import LINKS
 
 if TYPE_CHECKING:
+    from elftools.dwarf.lineprogram import LineProgram, LineState
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
@@ -186,17 +188,23 @@ def _lines(elf: ELFFile, code_at_zero: bool) -> list[tuple[int, int, str, int]]:
             continue
         files = program["file_entry"]
         first = 0 if program["version"] >= 5 else 1
-        before, left_out = None, False
-        for entry in program.get_entries():
-            state = entry.state
-            if state is None:
-                continue
-            if before is None:
-                left_out = state.address == 0 and not code_at_zero
-            elif before.line and before.address < state.address and not left_out:
-                index = before.file - first
-                if 0 <= index < len(files):
-                    name = files[index].name.decode("utf-8", "backslashreplace")
-                    rows.append((before.address, state.address, name, before.line))
-            before = None if state.end_sequence else state
+        for start, end in _ranges(program, code_at_zero):
+            index = start.file - first
+            if start.line and 0 <= index < len(files):
+                name = files[index].name.decode("utf-8", "backslashreplace")
+                rows.append((start.address, end, name, start.line))
     return rows
+
+
+def _ranges(program: LineProgram, code_at_zero: bool) -> Iterator[tuple[LineState, int]]:
+    """Give each row of a line table that has bytes, and the address where the next one begins."""
+    before, left_out = None, False
+    for entry in program.get_entries():
+        state = entry.state
+        if state is None:
+            continue
+        if before is None:
+            left_out = state.address == 0 and not code_at_zero
+        elif before.address < state.address and not left_out:
+            yield before, state.address
+        before = None if state.end_sequence else state
