@@ -42,12 +42,7 @@ async def locate(
             "the kit has no session with its cloud, in which it would ask where it is",
             hint="`cellagent modem at AT#XNRFCLOUD=1`",
         )
-    points: tuple[tuple[str, int | None], ...] = ()
-    if method & BY_WIFI and scan_wifi is not None:
-        usable = select_usable((await scan_wifi()).points).usable
-        points = tuple((normalize_mac(one.bssid) or "", one.rssi_dbm) for one in usable)
-    if len(points) < MINIMUM:
-        points = ()
+    points = await _points(scan_wifi) if method & BY_WIFI and scan_wifi is not None else ()
     cells = _MOST_CELLS if method & BY_CELL else 0
     if not cells and not points:
         raise NotFound(f"fewer than {MINIMUM} access points are heard", hint="`--with cell`")
@@ -61,6 +56,16 @@ async def locate(
         except TimeoutError:
             pass
     raise AgentError(f"the kit told no position within {_ANSWERS_S:g} s", hint="try again")
+
+
+async def _points(
+    scan_wifi: Callable[[], Awaitable[WifiScan]],
+) -> tuple[tuple[str, int | None], ...]:
+    """Return the access points that may locate, none where they are too few to."""
+    usable = select_usable((await scan_wifi()).points).usable
+    if len(usable) < MINIMUM:
+        return ()
+    return tuple((normalize_mac(one.bssid) or "", one.rssi_dbm) for one in usable)
 
 
 def _position(told: object) -> Position:
