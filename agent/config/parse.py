@@ -48,12 +48,7 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     try:
         profile = msgspec.convert(table, Profile)
     except msgspec.ValidationError as error:
-        text = str(error)
-        match = _AT.search(text)
-        key = match.group(1) if match else ""
-        text = _AT.sub("", text) if "matching regex" not in text else "not a value that it may have"
-        for theirs, ours in _IN_WORDS.items():
-            text = text.replace(theirs, ours)
+        key, text = _in_words(str(error))
         named = f"{key}: " if key else ""
         raise ConfigError(f"{place}: {named}{text}", hint=_choices(key)) from error
     for field, kind in get_type_hints(HostSettings, include_extras=True).items():
@@ -72,6 +67,18 @@ def _by_older_names(table: Mapping[str, object]) -> dict[str, object]:
     """Return the keys of `kit` that a table sets by the names which they had before."""
     sections = ((key, table.get(section)) for key, section in OLDER_SECTIONS.items())
     return {key: old[key] for key, old in sections if isinstance(old, dict) and key in old}
+
+
+def _in_words(problem: str) -> tuple[str, str]:
+    """Return the key that msgspec names, "" for none, and its problem in our words."""
+    match = _AT.search(problem)
+    key = match.group(1) if match else ""
+    if "matching regex" in problem:
+        return key, "not a value that it may have"
+    text = _AT.sub("", problem)
+    for theirs, ours in _IN_WORDS.items():
+        text = text.replace(theirs, ours)
+    return key, text
 
 
 def _check_pattern(pattern: str, named: str) -> None:
