@@ -70,21 +70,7 @@ class CommandInstaller:
             for word in self.command
             for path in (package.paths if PLACEHOLDER in word else package.paths[:1])
         ]
-        environment = {name: text for name, text in os.environ.items() if name in _ENVIRONMENT}
-        if self.kit_port:
-            environment["CELLAGENT_PORT"] = self.kit_port
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env=environment,
-                start_new_session=sys.platform != "win32",
-                pass_fds=(self.lock.fileno(),) if self.lock and sys.platform != "win32" else (),
-            )
-        except OSError as error:
-            raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
+        process = await self._start(words)
         assert process.stdout is not None
         self._name_holder(process.pid)
         last = seen = ""
@@ -116,6 +102,23 @@ class CommandInstaller:
                 'the program has to print "version: X" as it reads it back'
             )
         return seen
+
+    async def _start(self, words: list[str]) -> asyncio.subprocess.Process:
+        environment = {name: text for name, text in os.environ.items() if name in _ENVIRONMENT}
+        if self.kit_port:
+            environment["CELLAGENT_PORT"] = self.kit_port
+        try:
+            return await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=environment,
+                start_new_session=sys.platform != "win32",
+                pass_fds=(self.lock.fileno(),) if self.lock and sys.platform != "win32" else (),
+            )
+        except OSError as error:
+            raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
 
     def _name_holder(self, pid: int) -> None:
         if self.lock is not None:
