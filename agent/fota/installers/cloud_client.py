@@ -166,9 +166,10 @@ class ModuleClient:
                         raise InstallFailed(f"the module did not take it: {notice.line}")
                     if step.step == "DONE":
                         return
-                    if step.bytes is not None or step.percent is not None:
-                        done = step.percent if step.bytes is None else step.bytes
-                        progress(step.step.lower(), done or 0, 100 if step.bytes is None else 0)
+                    if step.bytes is not None:
+                        progress(step.step.lower(), step.bytes, 0)
+                    elif step.percent is not None:
+                        progress(step.step.lower(), step.percent, 100)
 
 
 class WithCloudClient:
