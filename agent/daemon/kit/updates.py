@@ -58,42 +58,42 @@ class KitUpdates:
         if not fota.interval_s:
             self.concern.set_off("fota.interval_s is 0")
             return
-
-        async def pull() -> JobResult | None:
-            modem = await self._link.wait_up(self.concern)
-            self.concern.wake.clear()  # whatever woke it so far, this look is for
-            imei = self._store.record.imei
-            observer = _StatusObserver(self.concern, self._link, self._console)
-            async with runner_of_kit(
-                profile(),
-                self._store.state_dir,
-                client,
-                modem,
-                ask_verdict=partial(read_verdict, modem),
-                observer=observer,
-                wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link, imei),
-                link=partial(self._link.wait_up, self.concern),
-                names=lambda _device_id: self._store.record.names,
-            ) as runner:
-                observer.journal = runner.journal
-                try:
-                    result = await runner.pull()
-                except (AgentError, AtError):
-                    self.publish_ends(runner.journal.results)
-                    raise
-                finally:
-                    self._link.expects_restart = False
-                self.publish_ends(runner.journal.results)
-                return result
-
         await poll_jobs(
-            lambda: self._link.while_same_kit(pull()),
+            lambda: self._link.while_same_kit(self._pull(profile, client)),
             _PollingObserver(self.concern),
             interval_s=fota.interval_s,
             quiet=parse_quiet_hours(fota.quiet_hours),
             clock=_WakeableClock(self.concern),
             jitter=random.random,
         )
+
+    async def _pull(self, profile: Callable[[], Profile], client: HttpClient) -> JobResult | None:
+        """Pull once, when the kit is there: the profile may change until then."""
+        modem = await self._link.wait_up(self.concern)
+        self.concern.wake.clear()  # whatever woke it so far, this look is for
+        imei = self._store.record.imei
+        observer = _StatusObserver(self.concern, self._link, self._console)
+        async with runner_of_kit(
+            profile(),
+            self._store.state_dir,
+            client,
+            modem,
+            ask_verdict=partial(read_verdict, modem),
+            observer=observer,
+            wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link, imei),
+            link=partial(self._link.wait_up, self.concern),
+            names=lambda _device_id: self._store.record.names,
+        ) as runner:
+            observer.journal = runner.journal
+            try:
+                result = await runner.pull()
+            except (AgentError, AtError):
+                self.publish_ends(runner.journal.results)
+                raise
+            finally:
+                self._link.expects_restart = False
+            self.publish_ends(runner.journal.results)
+            return result
 
     def publish_ends(self, results: Sequence[JobResult]) -> None:
         """Publish how jobs ended; `results` are the journal's, so that a kill loses none.
