@@ -217,25 +217,7 @@ class Locator:
             notes += cells.notes
         if not points and not cells.cells:
             raise NothingToSend("; ".join(notes), hint=_ANOTHER_WAY[method])
-        heard = access_points_to_json(points, send_ssid=self.options.send_ssid)
-        by: Mapping[LocationMethod, calls.LocationCall] = {
-            LocationMethod.WIFI: calls.LocateWifi(self.project, access_points=heard),
-            LocationMethod.CELL: calls.LocateCell(
-                self.project, cells=cells.cells, radio=cells.radio
-            ),
-            LocationMethod.GROUND_FIX: calls.GroundFix(
-                self.project, cells=cells.cells, access_points=heard, radio=cells.radio
-            ),
-        }
-        complete = replace(
-            by[method],
-            do_reply=self.options.do_reply,
-            high_confidence=self.options.high_confidence,
-            fallback=self.options.fallback,
-            device_id=self.device_id,
-            heard_by_kit=self.of_kit,
-        )
-        position = await self.client.send(complete)
+        position = await self.client.send(self._call(method, cells, points))
         if self.device_id and not calls.can_be_header(self.device_id):
             notes.append(
                 f"the service is not told that this is {self.device_id}: no header holds it"
@@ -243,6 +225,28 @@ class Locator:
         sources = tuple(filter(None, (cells.source, wifi.source if points else "")))
         return Fix(
             self.now(), method, position, len(cells.cells), len(points), tuple(notes), sources
+        )
+
+    def _call(
+        self, method: LocationMethod, cells: CellScan, points: Sequence[AccessPoint]
+    ) -> calls.LocationCall:
+        heard = access_points_to_json(points, send_ssid=self.options.send_ssid)
+        call: calls.LocationCall
+        if method is LocationMethod.WIFI:
+            call = calls.LocateWifi(self.project, access_points=heard)
+        elif method is LocationMethod.CELL:
+            call = calls.LocateCell(self.project, cells=cells.cells, radio=cells.radio)
+        else:
+            call = calls.GroundFix(
+                self.project, cells=cells.cells, access_points=heard, radio=cells.radio
+            )
+        return replace(
+            call,
+            do_reply=self.options.do_reply,
+            high_confidence=self.options.high_confidence,
+            fallback=self.options.fallback,
+            device_id=self.device_id,
+            heard_by_kit=self.of_kit,
         )
 
 
