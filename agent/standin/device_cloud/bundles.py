@@ -56,13 +56,12 @@ async def _download(context: Context) -> Response:
 
 async def _listed(context: Context) -> Response:
     types = {"MODEM", "MDM_FULL"} if context.query.get("modemOnly") else FIRMWARE_TYPES
-    bundles = context.cloud.table(BUNDLES).values()
-    found = (row for row in bundles if row.team == context.team and row.type in types)
+    found = (row for row in context.owned(BUNDLES).values() if row.type in types)
     return context.page().answer(found, to_resource)
 
 
 async def _fetch(context: Context) -> Response:
-    return answer_one(to_resource(find(context.cloud, context.team, context.path["bundle_id"])))
+    return answer_one(to_resource(find(context, context.path["bundle_id"])))
 
 
 async def _upload(context: Context) -> Response:
@@ -80,7 +79,7 @@ async def _upload(context: Context) -> Response:
 
 async def _delete(context: Context) -> Response:
     cloud = context.cloud
-    row = find(cloud, context.team, context.path["bundle_id"])
+    row = find(context, context.path["bundle_id"])
     context.check_if_match(to_resource(row).version)
     for path in row.paths:
         cloud.table(FILES).delete(path)
@@ -88,12 +87,9 @@ async def _delete(context: Context) -> Response:
     return accepted()
 
 
-def find(cloud: Cloud, team: str, bundle_id: str) -> Bundle:
+def find(context: Context, bundle_id: str) -> Bundle:
     """Return a bundle of the team. Raises a 404 where there is none."""
-    row = cloud.table(BUNDLES).get(bundle_id)
-    if row is None or row.team != team:
-        raise not_found(f"no bundle {bundle_id[:128]!r}")
-    return row
+    return context.own(BUNDLES, bundle_id, not_found(f"no bundle {bundle_id[:128]!r}"))
 
 
 def to_resource(row: Bundle) -> Resource:

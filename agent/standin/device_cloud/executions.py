@@ -147,11 +147,9 @@ def to_resource(row: tables.Execution) -> Resource:
 
 
 def _find(context: Context) -> tables.Execution:
-    key = context.path["device_id"].casefold()
-    row = context.cloud.table(tables.EXECUTIONS).get(f"{key}/{context.path['job_id']}")
-    if row is None or row.team != context.team:
-        raise DeviceCloudRefused(404, "no such execution", code=40410)
-    return row
+    key = f"{context.path['device_id'].casefold()}/{context.path['job_id']}"
+    missing = DeviceCloudRefused(404, "no such execution", code=40410)
+    return context.own(tables.EXECUTIONS, key, missing)
 
 
 def _store(cloud: Cloud, row: tables.Execution, status: str, detail: str) -> None:

@@ -67,7 +67,7 @@ async def _create(context: Context) -> Response:
 
 
 async def _listed(context: Context) -> Response:
-    rows = [row for row in context.cloud.table(JOBS).values() if row.team == context.team]
+    rows = context.owned(JOBS).values()
     page = context.page(descending=True)
     return page.answer(rows, lambda row: to_resource(context.cloud, row))
 
@@ -138,7 +138,7 @@ def to_resource(cloud: Cloud, row: Job) -> Resource:
 def _job(context: Context) -> Job:
     """Return a new job from the body of CreateFOTAJob."""
     cloud, body = context.cloud, context.body
-    bundle = bundles.find(cloud, context.team, body["bundleId"])
+    bundle = bundles.find(context, body["bundleId"])
     ids = body.get("deviceIds", body.get("deviceIdentifiers", []))
     applied = body.get("autoApply", True) not in {False, "false"}
     now = cloud.clock.time()
@@ -180,10 +180,7 @@ def _start(cloud: Cloud, row: Job) -> None:
 
 
 def _find(context: Context) -> Job:
-    row = context.cloud.table(JOBS).get(context.path["job_id"])
-    if row is None or row.team != context.team:
-        raise not_found("no such job")
-    return row
+    return context.own(JOBS, context.path["job_id"], not_found("no such job"))
 
 
 def _job_to_change(context: Context) -> Job:

@@ -6,7 +6,7 @@ How a request is checked against its declaration is in `agent.standin.core.servi
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +22,7 @@ from agent.standin.device_cloud.seed import GENERIC
 from agent.standin.device_cloud.shapes import ID
 from agent.standin.principal import Principal
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud
+from agent.standin.store import TableOf
 
 BYTES = "application/octet-stream"
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
@@ -32,6 +33,13 @@ _MALFORMED = frozenset({paging.TOKEN_NAME, "transform"})
 _REFUSALS = (400, 401, 403, 404, 412, 413, 415, 422)
 
 
+class _OfTeam(Protocol):
+    team: str
+
+
+Owned = TypeVar("Owned", bound=_OfTeam)
+
+
 class Context(CheckedRequest):
     """A checked request of the device cloud."""
 
@@ -39,6 +47,18 @@ class Context(CheckedRequest):
     def team(self) -> str:
         """The team that the caller acts for; the first one for a token of an organization."""
         return self.principal.team or self.cloud.team_id
+
+    def owned(self, of: TableOf[Owned]) -> dict[str, Owned]:
+        """Return the records of the caller's team, by their keys."""
+        team = self.team
+        return {key: row for key, row in self.cloud.table(of).items() if row.team == team}
+
+    def own(self, of: TableOf[Owned], key: str, missing: refusals.DeviceCloudRefused) -> Owned:
+        """Return a record of the caller's team. Raises `missing` where it has none of that key."""
+        row = self.cloud.table(of).get(key)
+        if row is None or row.team != self.team:
+            raise missing
+        return row
 
     def page(self, *, descending: bool = False) -> paging.Page:
         """Return which part of a list is requested; `descending` where the request says nothing."""

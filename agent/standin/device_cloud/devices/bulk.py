@@ -128,7 +128,8 @@ def _advance(cloud: Cloud, key: str, row: BulkRequest, event: BulkEvent) -> None
 
 
 async def _fetch(context: Context) -> Response:
-    key, row = _find(context, context.team)
+    key = context.path["request_id"]
+    row = context.own(REQUESTS, key, not_found("no such bulk request"))
     resource = _to_resource(context.cloud, key, row)
     if context.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOLS):
         del resource["$meta"]
@@ -138,27 +139,21 @@ async def _fetch(context: Context) -> Response:
 
 async def _listed(context: Context) -> Response:
     cloud = context.cloud
-    rows = [(key, row) for key, row in cloud.table(REQUESTS).items() if row.team == context.team]
+    requests = context.owned(REQUESTS).items()
     page = context.page(descending=True)
-    return page.answer(rows, lambda item: _to_resource(cloud, *item))
+    return page.answer(requests, lambda item: _to_resource(cloud, *item))
 
 
 async def _file(context: Context) -> Response:
     # Like the signed links of the real service: the id is the secret, no header is needed.
-    _, row = _find(context, None)
+    row = context.cloud.table(REQUESTS).get(context.path["request_id"])
+    if row is None:
+        raise not_found("no such bulk request")
     if context.path["name"] == "errors":
         return JSON({"errors": row.errors})
     if context.path["name"] == "upload":
         return Response(row.text, media_type="text/csv")
     raise not_found("no such file")
-
-
-def _find(context: Context, team: str | None) -> tuple[str, BulkRequest]:
-    key = context.path["request_id"]
-    row = context.cloud.table(REQUESTS).get(key)
-    if row is None or team not in {None, row.team}:
-        raise not_found("no such bulk request")
-    return key, row
 
 
 def _to_resource(cloud: Cloud, key: str, row: BulkRequest) -> Resource:

@@ -96,9 +96,8 @@ async def _claim(context: Context) -> Response:
 
 
 async def _listed(context: Context) -> Response:
-    claimed = context.cloud.table(CLAIMED).items()
-    rows = [(key, row) for key, row in claimed if row.team == context.team]
-    return context.page().answer(rows, lambda item: _to_resource(*item))
+    claimed = context.owned(CLAIMED).items()
+    return context.page().answer(claimed, lambda item: _to_resource(*item))
 
 
 async def _fetch(context: Context) -> Response:
@@ -116,10 +115,7 @@ async def _unclaim(context: Context) -> Response:
 
 def _find(context: Context) -> Claimed:
     """Return the claimed device of the path. Raises a 404 where there is none."""
-    row = context.cloud.table(CLAIMED).get(context.path["device"])
-    if row is None or row.team != context.team:
-        raise not_found("the device is not claimed")
-    return row
+    return context.own(CLAIMED, context.path["device"], not_found("the device is not claimed"))
 
 
 def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
@@ -127,8 +123,7 @@ def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
     table, word = TableOf(path.rpartition("/")[2], Rule), key.capitalize()
 
     async def listed(context: Context) -> Response:
-        rows = context.cloud.table(table).values()
-        return context.page().answer(row.shown for row in rows if row.team == context.team)
+        return context.page().answer(row.shown for row in context.owned(table).values())
 
     async def create(context: Context) -> Response:
         rules, body = context.cloud.table(table), context.body

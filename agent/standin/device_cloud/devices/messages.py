@@ -52,9 +52,8 @@ async def _listed(context: Context) -> Response:
     oldest = cloud.clock.time() - KEPT_S
     matching = (
         row.message
-        for row in cloud.table(MESSAGES).values()
-        if row.team == context.team
-        and max(since, oldest) <= row.at < until
+        for row in context.owned(MESSAGES).values()
+        if max(since, oldest) <= row.at < until
         and query.get("deviceId") in {None, row.message["deviceId"]}
         and query.get("topic") in {None, row.message["topic"]}
         and ("appId" not in query or query["appId"] == _app_id(row.message["message"]))

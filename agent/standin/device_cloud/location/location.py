@@ -43,10 +43,8 @@ async def _history(context: Context) -> Response:
     since, until = query.get("start", 0.0), query.get("end", float("inf"))
     rows = (
         row.fix
-        for row in context.cloud.table(FIXES).values()
-        if row.team == context.team
-        and device in {None, row.fix["deviceId"]}
-        and since <= row.at < until
+        for row in context.owned(FIXES).values()
+        if device in {None, row.fix["deviceId"]} and since <= row.at < until
     )
     return context.page(descending=True).answer(rows)
 
