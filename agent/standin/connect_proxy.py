@@ -15,10 +15,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from agent.standin.certificates import certificate_builder, common_name, new_key, signed_pem
 from agent.standin.core.connections import cancel_and_wait, server_context
 from agent.standin.core.operation import Host
 from agent.standin.faults import has_wrong_certificate
@@ -57,17 +57,14 @@ class CertificateAuthority:
     """A CA that is valid for one day; `pem` is its certificate."""
 
     def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name(
-            [x509.NameAttribute(NameOID.COMMON_NAME, "cellagent stand-in CA, test only")]
-        )
-        certificate = (
-            _certificate_builder(self._name, self._name, self._key.public_key())
+        self._key = new_key()
+        self._name = common_name("cellagent stand-in CA, test only")
+        builder = (
+            _of_a_day(self._name, self._key.public_key(), self._name)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs=True), critical=True)
-            .sign(self._key, hashes.SHA256())
         )
-        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+        self.pem = signed_pem(builder, self._key)
         self.context = cache(self._context)
 
     def write(self, path: Path) -> None:
@@ -87,20 +84,17 @@ class CertificateAuthority:
 
     def _context(self, host: str) -> ssl.SSLContext:
         """Return the TLS settings of a server called `host`."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+        key = new_key()
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        certificate = (
-            _certificate_builder(name, self._name, key.public_key())
+        builder = (
+            _of_a_day(common_name(host), key.public_key(), self._name)
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(issuer, critical=False)
-            .sign(self._key, hashes.SHA256())
         )
-        pem = certificate.public_bytes(serialization.Encoding.PEM)
-        return server_context(pem + private_pem(key).encode())
+        return server_context(signed_pem(builder, self._key) + private_pem(key).encode())
 
 
 @contextlib.asynccontextmanager
@@ -201,19 +195,13 @@ def _extra_hosts(names: Iterable[str]) -> dict[str, Host]:
     return hosts
 
 
-def _certificate_builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+def _of_a_day(
+    subject: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(now + _VALIDITY)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    begin, end = now - dt.timedelta(minutes=5), now + _VALIDITY
+    return certificate_builder(subject, key, issuer, begin, end).add_extension(
+        x509.SubjectKeyIdentifier.from_public_key(key), critical=False
     )
 
 

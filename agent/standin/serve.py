@@ -14,6 +14,7 @@ from functools import cache
 from starlette.types import ASGIApp
 
 from agent.standin import control
+from agent.standin.certificates import wrong_certificate
 from agent.standin.core import connections
 from agent.standin.core.dispatch import Dispatcher, Endpoint
 from agent.standin.core.guard import HostGuard
@@ -158,4 +159,4 @@ def _config(app: ASGIApp, cloud: Cloud) -> connections.ServerConfig:
 
 @cache
 def _wrong_context() -> ssl.SSLContext:
-    return connections.server_context(connections.wrong_certificate())
+    return connections.server_context(wrong_certificate())

@@ -12,22 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import uvicorn
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent.standin.clock import Clock
-from agent.standin.jwt import private_pem
-
-_OTHER_HOST = "elsewhere.invalid"
 
 
 def server_context(pem: bytes) -> ssl.SSLContext:
@@ -42,27 +35,6 @@ def server_context(pem: bytes) -> ssl.SSLContext:
     finally:
         Path(path).unlink()
     return context
-
-
-def wrong_certificate() -> bytes:
-    """Return a fresh private key and a certificate that no client should accept, as one PEM.
-
-    It is self-signed, for another name, and expired.
-    """
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _OTHER_HOST)])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2021, 1, 1, tzinfo=UTC))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(_OTHER_HOST)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return private_pem(key).encode() + certificate.public_bytes(serialization.Encoding.PEM)
 
 
 ACCEPTED_AT_ONCE = 16

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from secrets import compare_digest
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.responses import Response
 
+from agent.standin.certificates import certificate_builder, common_name, new_key, signed_pem
 from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
@@ -160,36 +160,29 @@ async def _create_certificate(context: Context) -> Response:
 
 def certificate_for(device_id: str, now: dt.datetime) -> dict[str, str]:
     """Return the CA, the bundle of device and intermediate certificate, and the private key."""
-    root, intermediate, device = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    root, intermediate, device = (new_key() for _ in range(3))
+    unit = x509.NameAttribute(x509.NameOID.ORGANIZATIONAL_UNIT_NAME, credentials.JITP_MARK)
+    top = common_name("Stand-in root, test only")
+    middle = common_name("Stand-in, test only", unit)
 
-    def name(common: str, unit: str = "") -> x509.Name:
-        units = [x509.NameAttribute(x509.NameOID.ORGANIZATIONAL_UNIT_NAME, unit)] if unit else []
-        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common[:64]), *units])
+    def pem(
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        issuer: x509.Name,
+        by: ec.EllipticCurvePrivateKey,
+    ) -> str:
+        builder = certificate_builder(subject, key.public_key(), issuer, now, now + _LIFE)
+        return signed_pem(builder, by).decode()
 
-    top, middle = (
-        name("Stand-in root, test only"),
-        name("Stand-in, test only", credentials.JITP_MARK),
-    )
-    chain = [
-        _signed(top, root.public_key(), top, root, now),
-        _signed(middle, intermediate.public_key(), top, root, now),
-        _signed(name(device_id), device.public_key(), middle, intermediate, now),
+    bundle = [
+        pem(common_name(device_id), device, middle, intermediate),
+        pem(middle, intermediate, top, root),
     ]
-    pems = [one.public_bytes(serialization.Encoding.PEM).decode() for one in chain]
-    bundle = pems[2] + pems[1]
-    return {"caCert": pems[0], "clientCert": bundle, "privateKey": private_pem(device)}
-
-
-def _signed(
-    subject: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    issuer: x509.Name,
-    by: ec.EllipticCurvePrivateKey,
-    now: dt.datetime,
-) -> x509.Certificate:
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(x509.random_serial_number())
-    return builder.not_valid_before(now).not_valid_after(now + _LIFE).sign(by, hashes.SHA256())
+    return {
+        "caCert": pem(top, root, top, root),
+        "clientCert": "".join(bundle),
+        "privateKey": private_pem(device),
+    }
 
 
 async def _associate(context: Context) -> Response:
