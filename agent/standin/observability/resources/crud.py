@@ -42,15 +42,13 @@ def _list(resource: ResourceKind[R]) -> ServedOperation:
             project.cohort(DEFAULT_COHORT)
         every = project.table(resource.table).values()
         records = lists.sort(every, resource.order, descending=True)
-        found = lists.filter_and_sort(records, context.query, resource.filters, resource.sorts)
-        return lists.page_response(
-            found, context.query, lambda record: resource.to_json(project, record)
+        return resource.list_response(
+            records, context.query, lambda record: resource.to_json(project, record)
         )
 
     return declare(
         f"GET {_many(resource)}", f"List{resource.singular}s", f"List the {resource.name}",
-        handler, tag=resource.name,
-        parameters=lists.list_parameters(resource.filters, resource.sorts),
+        handler, tag=resource.name, parameters=resource.list_parameters,
         answers={200: lists.page_schema(resource.schema)},
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Lists of resources: pagination, envelope, filters, sorting (clause O2)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -62,48 +62,78 @@ _FILTER_WORDS = {
 }
 
 
+def readers(*names: str, **fields: str) -> dict[str, Callable[[Any], Any]]:
+    """Return what reads fields: under their own names, or the public names given."""
+    pairs = {name: name for name in names} | fields
+    return {name: attrgetter(of) for name, of in pairs.items()}
+
+
 def filters(kind: str, *names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
     """Return filters of a kind by fields: under their own names, or the public names given."""
-    pairs = {name: name for name in names} | fields
-    return {name: FieldFilter(attrgetter(of), kind) for name, of in pairs.items()}
+    return {name: FieldFilter(read, kind) for name, read in readers(*names, **fields).items()}
 
 
-def list_parameters(
-    filters: Mapping[str, FieldFilter[R]], sorts: Mapping[str, Callable[[R], SortKey]]
-) -> tuple[Parameter, ...]:
-    """Return the query parameters of a list."""
-    parameters = list(PAGE_PARAMETERS)
-    for name, filter_ in filters.items():
-        schema: Schema = {"type": "array", "items": {"type": "string"}}
-        if filter_.kind != "any":
-            schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-        text = _FILTER_WORDS[filter_.kind]
-        parameters.append(Parameter(name=name, schema=schema, description=text))
-    if sorts:
-        names = [*sorts, *(f"-{name}" for name in sorts)]
-        schema = {"type": "array", "items": {"type": "string", "enum": names}}
-        text = "A leading - sorts descending. May be repeated, the first counts most."
-        parameters.append(Parameter(name="sort", schema=schema, description=text))
-    return tuple(parameters)
+MADE = {"created_date": "created", "first_seen": "created"}
+"""The times that most lists filter by: what has no `first_seen` was seen as it was made."""
 
 
-def filter_and_sort(
-    records: Iterable[R],
-    query: Query,
-    filters: Mapping[str, FieldFilter[R]],
-    sorts: Mapping[str, Callable[[R], SortKey]],
-) -> list[R]:
-    """Return the filtered and sorted records of a list, all pages of them."""
-    given = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
-    selected = [
-        record
-        for record in records
-        if all(filter_.admits(record, value) for filter_, value in given)
-    ]
-    for name in reversed(query.get("sort", [])):
-        descending = name.startswith("-")
-        selected = sort(selected, sorts[name.removeprefix("-")], descending=descending)
-    return selected
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Generic[R]):
+    """What a list can be filtered by, and sorted by."""
+
+    filters: Mapping[str, FieldFilter[R]] = field(default_factory=dict)
+    sorts: Mapping[str, Callable[[R], SortKey]] = field(default_factory=dict)
+
+    @property
+    def list_parameters(self) -> tuple[Parameter, ...]:
+        """The query parameters of the list."""
+        parameters = list(PAGE_PARAMETERS)
+        for name, filter_ in self.filters.items():
+            schema: Schema = {"type": "array", "items": {"type": "string"}}
+            if filter_.kind != "any":
+                schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
+            text = _FILTER_WORDS[filter_.kind]
+            parameters.append(Parameter(name=name, schema=schema, description=text))
+        if self.sorts:
+            names = [*self.sorts, *(f"-{name}" for name in self.sorts)]
+            schema = {"type": "array", "items": {"type": "string", "enum": names}}
+            text = "A leading - sorts descending. May be repeated, the first counts most."
+            parameters.append(Parameter(name="sort", schema=schema, description=text))
+        return tuple(parameters)
+
+    def select(self, records: Iterable[R], query: Query) -> list[R]:
+        """Return the filtered and sorted records, all pages of them."""
+        given = [(filter_, query[name]) for name, filter_ in self.filters.items() if name in query]
+        selected = [
+            record
+            for record in records
+            if all(filter_.admits(record, value) for filter_, value in given)
+        ]
+        for name in reversed(query.get("sort", [])):
+            descending = name.startswith("-")
+            selected = sort(selected, self.sorts[name.removeprefix("-")], descending=descending)
+        return selected
+
+    def list_response(
+        self, records: Iterable[R], query: Query, render: Callable[[R], object]
+    ) -> JSON:
+        """Return the page of the list that a query asks for, in the envelope."""
+        selected = self.select(records, query)
+        page, per_page = query["page"], query["per_page"]
+        first = (page - 1) * per_page
+        items = [render(record) for record in selected[first : first + per_page]]
+        return JSON(
+            {
+                "data": items,
+                "paging": {
+                    "item_count": len(items),
+                    "total_count": len(selected),
+                    "page": page,
+                    "page_count": -(-len(selected) // per_page),
+                    "per_page": per_page,
+                },
+            }
+        )
 
 
 def sort(records: list[R], read: Callable[[R], SortKey], *, descending: bool) -> list[R]:
@@ -114,25 +144,6 @@ def sort(records: list[R], read: Callable[[R], SortKey], *, descending: bool) ->
         return (value is not None, 0 if value is None else value)
 
     return sorted(records, key=key, reverse=descending)
-
-
-def page_response(records: list[R], query: Query, render: Callable[[R], object]) -> JSON:
-    """Return one page in the envelope."""
-    page, per_page = query["page"], query["per_page"]
-    first = (page - 1) * per_page
-    items = [render(record) for record in records[first : first + per_page]]
-    return JSON(
-        {
-            "data": items,
-            "paging": {
-                "item_count": len(items),
-                "total_count": len(records),
-                "page": page,
-                "page_count": -(-len(records) // per_page),
-                "per_page": per_page,
-            },
-        }
-    )
 
 
 def page_schema(item: Schema) -> Schema:

@@ -1,7 +1,6 @@
 """Organizations, projects, the current user, user API keys, project keys (clauses O1.3, O5.5)."""
 
 import secrets
-from operator import attrgetter
 from typing import Any
 
 from starlette.responses import Response
@@ -27,11 +26,10 @@ _NEW_PROJECT = body_schema("slug", slug=SLUG, name=_NAME)
 _USER_KEY_PATH = "/auth/api_key"
 _PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))
-_FILTERS: dict[str, lists.FieldFilter[Any]] = {
-    **lists.filters("any", "slug"),
-    **lists.filters("since", created_date="created", first_seen="created"),
-}
-_SORTS = {"name": attrgetter("name"), "slug": attrgetter("slug")}
+_LISTING: lists.Listing[Any] = lists.Listing(
+    filters={**lists.filters("any", "slug"), **lists.filters("since", **lists.MADE)},
+    sorts=lists.readers("name", "slug"),
+)
 _ME = object_schema(
     **texts("id", "email", "name"),
     organizations={"type": "array", "items": object_schema(id=TEXT, name=TEXT, slug=TEXT)},
@@ -73,8 +71,7 @@ async def _delete_user_key(context: RequestContext) -> Response:
 async def _organizations(context: RequestContext) -> Response:
     table = context.cloud.table(state.ORGANIZATIONS)
     records = [table[slug] for slug in reachable(context.principal, context.cloud)]
-    selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return lists.page_response(selected, context.query, _to_json)
+    return _LISTING.list_response(records, context.query, _to_json)
 
 
 async def _organization(context: RequestContext) -> Response:
@@ -93,9 +90,8 @@ async def _projects(context: RequestContext) -> Response:
     slug = context.path["organization_slug"]
     every = context.cloud.table(state.PROJECTS).values()
     records = [record for record in every if record.organization == slug]
-    selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return lists.page_response(
-        selected,
+    return _LISTING.list_response(
+        records,
         context.query,
         lambda record: serializers.project(Project(context.cloud, slug, record.slug)),
     )
@@ -145,7 +141,6 @@ def _set_user_key(context: RequestContext, key: str) -> None:
     context.cloud.table(state.USERS).put(user.email, user)
 
 
-_LISTED = lists.list_parameters(_FILTERS, _SORTS)
 _ONE, _PROJECT = lists.item_schema(schemas.ORGANIZATION), lists.item_schema(schemas.PROJECT)
 OPERATIONS = (
     declare(
@@ -167,7 +162,7 @@ OPERATIONS = (
     declare(
         "GET /api/v0/organizations", "ListOrganizations",
         "List the organizations that the credential reaches", _organizations,
-        tag="organizations", parameters=_LISTED,
+        tag="organizations", parameters=_LISTING.list_parameters,
         answers={200: lists.page_schema(schemas.ORGANIZATION)},
     ),
     declare(
@@ -181,7 +176,7 @@ OPERATIONS = (
     ),
     declare(
         f"GET {_PROJECTS_PATH}", "ListProjects", "List the projects of an organization",
-        _projects, tag="organizations", parameters=_LISTED,
+        _projects, tag="organizations", parameters=_LISTING.list_parameters,
         answers={200: lists.page_schema(schemas.PROJECT)},
     ),
     declare(

@@ -6,17 +6,24 @@ every route exists for every resource).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agent.standin.core.schema import Schema, body_schema
 from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import FieldFilter, SortKey, filters
+from agent.standin.observability.resources.lists import (
+    MADE,
+    FieldFilter,
+    Listing,
+    SortKey,
+    filters,
+    readers,
+)
 from agent.standin.store import TableOf
 
 
@@ -35,7 +42,7 @@ _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceKind(Generic[R]):
+class ResourceKind(Listing[R]):
     """One resource. `create` gets the checked request and returns the record."""
 
     table: TableOf[R]
@@ -46,8 +53,6 @@ class ResourceKind(Generic[R]):
     schema: Schema
     serialize: Callable[[Project, R], dict[str, object]] | None = None
     """What shows a record, where the fields of `schema` alone do not say it."""
-    filters: Mapping[str, FieldFilter[R]] = field(default_factory=dict)
-    sorts: Mapping[str, Callable[[R], SortKey]] = field(default_factory=dict)
     order: Callable[[R], SortKey] = attrgetter("id")
     """Default sort key of a list, in descending order."""
     create: Callable[[RequestContext], R] | None = None
@@ -80,12 +85,6 @@ class ResourceKind(Generic[R]):
         return self.table.name.rpartition("/")[2]
 
 
-def _sorts(*names: str, **fields: str) -> dict[str, attrgetter[SortKey]]:
-    """Return readers of fields to sort by: under their own names, or the public names given."""
-    pairs = {name: name for name in names} | fields
-    return {name: attrgetter(of) for name, of in pairs.items()}
-
-
 _RELEASE_FIELDS: dict[str, Schema] = {
     "revision": _TEXT,
     "notes": _TEXT,
@@ -102,8 +101,6 @@ _DEVICE_FIELDS: dict[str, Schema] = {
     "server_side_developer_mode": {"type": "boolean"},
 }
 _DATES = {"created_date": "created", "updated_date": "updated"}
-_SEEN = {"created_date": "created", "first_seen": "created"}
-"""The times that every list filters by: what has no `first_seen` was seen as it was made."""
 
 RELEASES = ResourceKind(
     table=tables.RELEASES,
@@ -112,8 +109,8 @@ RELEASES = ResourceKind(
     key_schema=RELEASE_VERSION,
     schema=schemas.RELEASE,
     serialize=serializers.release,
-    filters=filters("since", **_SEEN, updated_date="updated"),
-    sorts=_sorts("version", **_DATES),
+    filters=filters("since", **MADE, updated_date="updated"),
+    sorts=readers("version", **_DATES),
     create=changes.create_release,
     create_body=body_schema(
         "version",
@@ -133,8 +130,8 @@ COHORTS = ResourceKind(
     key_schema=SLUG,
     schema=schemas.COHORT,
     serialize=serializers.cohort,
-    filters=filters("since", **_SEEN, updated_date="updated"),
-    sorts=_sorts("name", "slug", **_DATES),
+    filters=filters("since", **MADE, updated_date="updated"),
+    sorts=readers("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=body_schema("slug", slug=SLUG, name=_TEXT),
     created_status=200,  # clients of the real service wait for this one
@@ -151,10 +148,10 @@ DEVICES = ResourceKind(
     filters={
         **filters("any", "device_serial", "cohort", "owner_ref", "hardware_version"),
         **filters("any", release="last_seen_release"),
-        **filters("since", last_seen_since="last_seen", updated_date="updated", **_SEEN),
+        **filters("since", last_seen_since="last_seen", updated_date="updated", **MADE),
         **filters("until", last_seen_until="last_seen"),
     },
-    sorts=_sorts("device_serial", "last_seen", **_DATES),
+    sorts=readers("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
     create_body=body_schema(
         "device_serial", "hardware_version", device_serial=SLUG, **_DEVICE_FIELDS
@@ -178,7 +175,7 @@ DEPLOYMENTS = ResourceKind(
             "since", deployed_date="deployed", created_date="deployed", first_seen="deployed"
         ),
     },
-    sorts=_sorts(deployed_date="deployed", id="id"),
+    sorts=readers(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
     create_body=body_schema(
         "release",
@@ -200,10 +197,10 @@ EVENTS = ResourceKind(
     serialize=serializers.event,
     filters={
         **filters("any", "device", "type", "release"),
-        **filters("since", since="captured", **_SEEN),
+        **filters("since", since="captured", **MADE),
         **filters("until", until="captured"),
     },
-    sorts=_sorts(
+    sorts=readers(
         created_date="created", captured_date="captured", received_date="received", id="id"
     ),
 )
@@ -214,10 +211,10 @@ TRACES = ResourceKind(
     serialize=serializers.trace,
     filters={
         **filters("any", "device", "issue", "release", "source"),
-        **filters("since", since="captured", **_SEEN),
+        **filters("since", since="captured", **MADE),
         **filters("until", until="captured"),
     },
-    sorts=_sorts(created_date="created", captured_date="captured", id="id"),
+    sorts=readers(created_date="created", captured_date="captured", id="id"),
 )
 ISSUES = ResourceKind(
     table=tables.ISSUES,
@@ -229,9 +226,9 @@ ISSUES = ResourceKind(
         **filters("since", first_seen="first_seen", last_seen="last_seen", created_date="created"),
     },
     sorts={
-        **_sorts("first_seen", "last_seen", trace_count="traces"),
+        **readers("first_seen", "last_seen", trace_count="traces"),
         "device_count": lambda issue: len(issue.devices),
-        **_sorts("id"),
+        **readers("id"),
     },
     order=attrgetter("last_seen"),
     change_body=body_schema(
@@ -246,21 +243,21 @@ INSTALLS = ResourceKind(
         **filters("any", "device", "status"),
         **filters("since", began_at="began", created_date="began", first_seen="began"),
     },
-    sorts=_sorts(began_at="began", id="id"),
+    sorts=readers(began_at="began", id="id"),
 )
 COREDUMPS = ResourceKind(
     table=tables.COREDUMPS,
     singular="Coredump",
     schema=schemas.COREDUMP,
-    filters={**filters("any", "device"), **filters("since", **_SEEN)},
-    sorts=_sorts(created_date="created", id="id"),
+    filters={**filters("any", "device"), **filters("since", **MADE)},
+    sorts=readers(created_date="created", id="id"),
 )
 FILES = ResourceKind(
     table=tables.FILES,
     singular="File",
     schema=schemas.FILE,
-    filters={**filters("any", "kind", "name"), **filters("since", **_SEEN)},
-    sorts=_sorts(created_date="created", name="name", id="id"),
+    filters={**filters("any", "kind", "name"), **filters("since", **MADE)},
+    sorts=readers(created_date="created", name="name", id="id"),
 )
 
 RESOURCES: tuple[ResourceKind[Any], ...] = (

@@ -3,8 +3,7 @@
 A pipeline asks for a version before it uploads it again, and after a deployment for the page of it.
 """
 
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections.abc import Iterator
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -16,8 +15,13 @@ from agent.standin.observability import tables
 from agent.standin.observability.operations import PROJECT_PATH, RequestContext, declare
 from agent.standin.observability.project import Project
 from agent.standin.observability.refusals import not_found
-from agent.standin.observability.resources import lists
-from agent.standin.observability.resources.lists import SortKey
+from agent.standin.observability.resources.lists import (
+    Listing,
+    filters,
+    item_schema,
+    page_schema,
+    readers,
+)
 from agent.standin.observability.resources.serializers import shown
 
 _NAME: Schema = {"type": "string", "maxLength": 512}
@@ -73,27 +77,25 @@ def _types(project: Project) -> list[SoftwareType]:
     ]
 
 
-_TYPE_FILTERS = lists.filters("any", "name")
-_TYPE_SORTS: dict[str, Callable[[SoftwareType], SortKey]] = {
-    name: attrgetter(name) for name in _TYPE["properties"]
-}
-_VERSION_FILTERS = lists.filters("any", "version")
-_VERSION_SORTS: dict[str, Callable[[SoftwareVersion], SortKey]] = {"version": attrgetter("version")}
+_TYPES: Listing[SoftwareType] = Listing(
+    filters=filters("any", "name"), sorts=readers(*_TYPE["properties"])
+)
+_VERSIONS: Listing[SoftwareVersion] = Listing(
+    filters=filters("any", "version"), sorts=readers("version")
+)
 
 
 async def _list_types(context: RequestContext) -> Response:
-    query = context.query
-    types = lists.filter_and_sort(_types(context.project), query, _TYPE_FILTERS, _TYPE_SORTS)
-    return lists.page_response(types, query, lambda one: shown(_TYPE, one))
+    types = _types(context.project)
+    return _TYPES.list_response(types, context.query, lambda one: shown(_TYPE, one))
 
 
 async def _list_versions(context: RequestContext) -> Response:
-    name, query = context.path["software_type"], context.query
+    name = context.path["software_type"]
     versions = [one for one in _versions(context.project) if one.software_type == name]
     if not versions:
         raise not_found(f"software type {name!r}")
-    found = lists.filter_and_sort(versions, query, _VERSION_FILTERS, _VERSION_SORTS)
-    return lists.page_response(found, query, lambda one: shown(_VERSION, one))
+    return _VERSIONS.list_response(versions, context.query, lambda one: shown(_VERSION, one))
 
 
 async def _get_version(context: RequestContext) -> Response:
@@ -104,28 +106,27 @@ async def _get_version(context: RequestContext) -> Response:
 
 
 _OF = in_path("software_type", _NAME)
-_TYPE_PARAMETERS = lists.list_parameters(_TYPE_FILTERS, _TYPE_SORTS)
 _VERSIONS_PATH = f"{PROJECT_PATH}/software_types/{{software_type}}/software_versions"
 OPERATIONS = (
     declare(
         f"GET {PROJECT_PATH}/software_types", "ListSoftwareTypes", "List the software types",
-        _list_types, tag="software", parameters=_TYPE_PARAMETERS,
-        answers={200: lists.page_schema(_TYPE)},
+        _list_types, tag="software", parameters=_TYPES.list_parameters,
+        answers={200: page_schema(_TYPE)},
     ),
     declare(
         f"GET {PROJECT_PATH}/software_type_values", "ListSoftwareTypeValues",
         "The same under the path that released tools ask", _list_types, tag="software",
-        parameters=_TYPE_PARAMETERS, answers={200: lists.page_schema(_TYPE)},
+        parameters=_TYPES.list_parameters, answers={200: page_schema(_TYPE)},
     ),
     declare(
         f"GET {_VERSIONS_PATH}", "ListSoftwareVersions", "List the versions of a software type",
         _list_versions, tag="software",
-        parameters=(_OF, *lists.list_parameters(_VERSION_FILTERS, _VERSION_SORTS)),
-        answers={200: lists.page_schema(_VERSION)},
+        parameters=(_OF, *_VERSIONS.list_parameters),
+        answers={200: page_schema(_VERSION)},
     ),
     declare(
         f"GET {_VERSIONS_PATH}/{{version}}", "GetSoftwareVersion", "Get a version, if it is known",
         _get_version, tag="software", parameters=(_OF, in_path("version", _NAME)),
-        answers={200: lists.item_schema(_VERSION)},
+        answers={200: item_schema(_VERSION)},
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.standin.observability.resources.lists import FieldFilter, filter_and_sort, page_response
+from agent.standin.observability.resources.lists import FieldFilter, Listing
 from tests.support.cloud.observability import an_event, error_of, push_events, with_token
 from tests.support.cloud.standin import StandIn
 
@@ -134,7 +134,7 @@ async def test_sort_is_ascending_and_descending_with_a_minus(standin: StandIn) -
 def test_of_several_fields_to_sort_by_the_first_counts_most() -> None:
     records = [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 0, "b": 1}]
     sorts = {name: itemgetter(name) for name in "ab"}
-    found = filter_and_sort(records, {"sort": ["a", "-b"]}, {}, sorts)
+    found = Listing(sorts=sorts).select(records, {"sort": ["a", "-b"]})
     assert found == [{"a": 0, "b": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2}]
 
 
@@ -151,11 +151,12 @@ def test_a_page_is_a_slice_of_the_sorted_list(
     records = [{"id": number, "value": value} for number, value in enumerate(values)]
     sorts = {"value": lambda record: record["value"]}
     query = {"page": page, "per_page": per_page, "sort": ["-value" if descending else "value"]}
-    found = filter_and_sort(records, query, {}, sorts)
+    listing = Listing(sorts=sorts)
+    found = listing.select(records, query)
     known = [record["value"] for record in found if record["value"] is not None]
     assert known == sorted(known, reverse=descending)
     assert sorted(record["id"] for record in found) == list(range(len(values)))
-    body = json.loads(page_response(found, query, lambda record: record["id"]).body)
+    body = json.loads(listing.list_response(records, query, lambda record: record["id"]).body)
     first = (page - 1) * per_page
     assert body["data"] == [record["id"] for record in found][first : first + per_page]
     assert body["paging"]["page_count"] == math.ceil(len(values) / per_page)
