@@ -16,38 +16,13 @@ from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import wrapped
-from agent.config.secrets import SECRETS
+from agent.config.standin_profile import write_standin_profile
 from agent.config.urls import host_and_port, is_loopback
-from agent.config.write import write_profile
 from agent.errors import UsageError
 from agent.extras import STANDIN, require
 from agent.files.temporary_folder import temporary_folder
 
 _T = TypeVar("_T")
-
-
-def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None = None) -> Path:
-    """Write a profile for the stand-in that printed `ready`; return the configuration file."""
-    secrets = ready["credentials"]
-    key_file = Path(secrets["service_key_file"])
-    values = {
-        "hosts": {host: url for host, url in ready["urls"].items() if host != "downloads"},
-        "account": {
-            "organization": ready["organization"],
-            "project": ready["project"],
-            "team_id": ready["team_id"],
-            "email": secrets["user_email"],
-        },
-        "credentials": {
-            "service_key_files": {
-                service: str(key_file.with_name(f"service-key-{service}.pem"))
-                for service in ("location", "fota")
-            }
-        },
-    }
-    named = {"organization_token": secrets["organization_auth_token"]}
-    named |= {key: secrets[key] for key in SECRETS if key in secrets}
-    return write_profile(name, values, named, file=file)
 
 
 def _faults() -> Iterable[str]:

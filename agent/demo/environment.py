@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.config import Configuration, load
-from agent.config.write import write_profile
+from agent.config.standin_profile import write_standin_profile
 from agent.files.temporary_folder import temporary_folder
-from agent.standin.ready_line import credentials
+from agent.standin.ready_line import ready_line
 from agent.standin.serve import serving
-from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
+from agent.standin.state import Cloud, open_cloud
 from at.virtual.options import VirtualOptions
 from at.virtual.radio_world import Coordinates
 from at.virtual.server.kit_ports import KitPorts, kit_on_ports
@@ -48,16 +48,7 @@ async def demo_environment() -> AsyncIterator[DemoEnvironment]:
 
 def _configured(folder: Path, cloud: Cloud, kit: KitPorts) -> Configuration:
     """Write the profile as `cloud serve --write-profile` does, and load it as a command does."""
-    secrets = credentials(cloud, folder)
-    file = folder / "config.toml"
-    values = {
-        "hosts": {host: url for host, url in cloud.urls.items() if host != "downloads"},
-        "account": {
-            "organization": ORGANIZATION,
-            "project": PROJECT,
-            "team_id": cloud.team_id,
-            "email": secrets["user_email"],
-        },
+    own = {
         "kit": {
             "port": kit.at.port,
             "console_port": kit.console.port,
@@ -66,16 +57,8 @@ def _configured(folder: Path, cloud: Cloud, kit: KitPorts) -> Configuration:
         },
         "location": {"wifi": "companion"},
     }
-    write_profile(
-        _PROFILE,
-        values,
-        {
-            "api_key": secrets["api_key"],
-            "organization_token": secrets["organization_auth_token"],
-            "project_key": secrets["project_key"],
-        },
-        file=file,
-    )
+    ready, file = ready_line(cloud, folder), folder / "config.toml"
+    write_standin_profile(_PROFILE, ready, own, file=file)
     return load(
         _PROFILE,
         environ={"CELLAGENT_CONFIG": str(file), "CELLAGENT_STATE_DIR": str(folder / "state")},

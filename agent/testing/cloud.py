@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.cli.cloud import write_standin_profile
+from agent.config.standin_profile import write_standin_profile
 from agent.errors import UsageError
 from agent.standin.fault_grammar import FaultMistake
 from agent.standin.faults import active_faults, set_faults

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.cli.cloud import write_standin_profile
 from agent.cloud import DeviceCloud
+from agent.config.standin_profile import write_standin_profile
 from agent.config.write import set_default_profile
 from agent.observability import Observability
 from tests.support.cloud.standin import StandIn

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.cloud import write_standin_profile
 from agent.config import load
+from agent.config.standin_profile import write_standin_profile
 from agent.standin.fault_kinds import FAULTS
 from tests.support.cloud.restartable_standin import restartable_standin
 from tests.support.commands.command_line import completed

@@ -30,11 +30,11 @@ from serial.tools.list_ports_common import ListPortInfo
 import agent.cloud
 import agent.observability.api
 from agent.call import Call
-from agent.cli.cloud import write_standin_profile
 from agent.cli.framework.command import run_command_line
 from agent.cli.framework.safe_text import guard_output
 from agent.cli.tree import root
 from agent.config import load, write
+from agent.config.standin_profile import write_standin_profile
 from agent.config.write import set_default_profile, set_value
 from agent.http import HttpClient
 from agent.standin.device_cloud import seed
