@@ -6,7 +6,7 @@ import json
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
-from agent.cli.framework.saved_text import saved_text
+from agent.cli.framework.saved_text import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,22 +16,7 @@ if TYPE_CHECKING:
 STORED = b"CHNK"
 """Precedes each chunk of a file of stored chunks; then its length in four bytes, big endian."""
 
-_READ = 65536
 _LONGEST_LINE = 4 * 1024 * 1024  # a chunk as a line of JSON has two digits a byte
-
-
-def read_pieces(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a file or a pipe as they come; of text in UTF-16, as UTF-8.
-
-    Raises UsageError for a compressed file.
-    """
-    from agent.observability.coredumps.recognise import refuse_compressed
-
-    # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
-    read = getattr(source, "read1", source.read)
-    first = read(_READ)
-    refuse_compressed(first, source.name)
-    yield from saved_text(chain([first], iter(lambda: read(_READ), b"")))
 
 
 def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:

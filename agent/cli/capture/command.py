@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent.cli.capture.chunk_sources import read_chunks, read_pieces
+from agent.cli.capture.chunk_sources import read_chunks
 from agent.cli.framework.command import OfflineGroup, emit, note, say
 from agent.cli.framework.file_type import FILE
+from agent.cli.framework.saved_text import read_pieces
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 import codecs
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import IO
+from typing import IO, BinaryIO
 
 from agent.errors import AgentError, UsageError
 
 _UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = (codecs.BOM_UTF8, *(mark for mark, _ in _UTF_16))
+_READ = 65536
 _ENDLESS = 64 * 1024 * 1024
 """Bytes without a line end, as /dev/zero has them; or of a text that is needed whole."""
 _OF_A_MARK = b"\xff\xfe"
@@ -36,6 +37,20 @@ def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield from saved_text(piece.encode() for piece in text)
             return
     yield from chain([head.removeprefix(codecs.BOM_UTF8)], rest)
+
+
+def read_pieces(source: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of a file or a pipe as they come; of text in UTF-16, as UTF-8.
+
+    Raises UsageError for a compressed file.
+    """
+    from agent.observability.coredumps.recognise import refuse_compressed
+
+    # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
+    read = getattr(source, "read1", source.read)
+    first = read(_READ)
+    refuse_compressed(first, source.name)
+    yield from saved_text(chain([first], iter(lambda: read(_READ), b"")))
 
 
 def whole_text(source: IO[bytes], name: str) -> bytes:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit
-from agent.cli.framework.saved_text import saved_text
+from agent.cli.framework.saved_text import read_pieces
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
@@ -29,17 +27,13 @@ def command(session: Session, source: BinaryIO, sent: str | None) -> None:
     `unknown`. What a modem signed (%KEYGEN, %ATTESTTOKEN) is checked with the profile's
     provisioning.attestation_keys. No port is opened.
     """
-    from agent.observability.coredumps.recognise import refuse_compressed
     from at.decode import Decoder
 
     def check(one: Signed) -> Signed:  # the profile is read when something that is signed comes
         return session.identity_keys.check(one)
 
     decoder = Decoder(sent, check)
-    first = os.read(source.fileno(), 65536)
-    refuse_compressed(first, source.name)
-    rest = iter(lambda: os.read(source.fileno(), 65536), b"")
-    for data in saved_text(chain([first], rest)):
+    for data in read_pieces(source):
         for found in decoder.feed(data):
             emit(found)
     for found in decoder.finish():
