@@ -67,13 +67,15 @@ def _text_of(path: Path) -> str:
     return text.decode("utf-8", "replace")
 
 
+DEVICE_ID = click.argument("device_id", metavar="ID")
+_CHARACTERISTIC = click.argument("characteristic", metavar="UUID|PATH")
 IF_MATCH = click.option(
     "--if-match", "version", metavar="VERSION", help="Only if this is still its version."
 )
 
 
 @group.command(epilog="Example: cellagent device rename nrf-358299840010349 'north door'")
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @click.argument("name")
 @IF_MATCH
 @device_cloud_command
@@ -85,7 +87,7 @@ async def rename(
 
 
 @group.command(epilog="Example: cellagent device tag nrf-358299840010349 bench left")
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @click.argument("tags", nargs=-1)
 @IF_MATCH
 @device_cloud_command
@@ -104,8 +106,8 @@ async def tag(
     epilog="Example: cellagent device write DE:AD:BE:EF:00:01"
     " 00001525-1212-EFDE-1523-785FEABCD123 '0a 00'"
 )
-@click.argument("device_id", metavar="ID")
-@click.argument("characteristic", metavar="UUID|PATH")
+@DEVICE_ID
+@_CHARACTERISTIC
 @click.argument("value", metavar="BYTES")
 @click.option("--force", is_flag=True, help="Even if its properties allow no write.")
 @IF_MATCH
@@ -146,8 +148,8 @@ async def write(
 
 
 @group.command(epilog="Example: cellagent device read DE:AD:BE:EF:00:01 UUID")
-@click.argument("device_id", metavar="ID")
-@click.argument("characteristic", metavar="UUID|PATH")
+@DEVICE_ID
+@_CHARACTERISTIC
 @device_cloud_command
 async def read(session: Session, cloud: DeviceCloud, device_id: str, characteristic: str) -> None:
     """Show the value of a characteristic as the cloud last saw it."""
@@ -158,7 +160,7 @@ async def read(session: Session, cloud: DeviceCloud, device_id: str, characteris
 @group.command(
     epilog="Example: cellagent device state nrf-358299840010349 --desired '{\"led\": true}'"
 )
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @click.option("--desired", type=_object, metavar="JSON", help="Merged into what is desired.")
 @click.option("--reported", type=_object, metavar="JSON", help="Merged into what it reports.")
 @IF_MATCH
@@ -185,7 +187,7 @@ async def state(
 @group.command(
     epilog="""Example: cellagent device message ID '{"appId": "TEMP", "data": "21.5"}'"""
 )
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @click.argument("message", type=_message, metavar="JSON")
 @click.option("--topic", default="", help="Instead of d/ID/d2c; .../bulk or .../bin after it.")
 @device_cloud_command
@@ -200,7 +202,7 @@ async def message(
 
 
 @group.command(epilog="Example: cellagent device delete nrf-358299840010349 --yes")
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @YES
 @IF_MATCH
 @device_cloud_command
@@ -213,7 +215,7 @@ async def delete(
 
 
 @group.command(name="register-key", epilog="Example: cellagent device register-key ID key.pem")
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @_pem("PUBLIC_KEY.pem")
 @_NO_WAIT
 @device_cloud_command
@@ -228,7 +230,7 @@ async def register_key(
 
 
 @group.command(epilog="Example: cellagent device onboard ID certificate.pem --tag bench")
-@click.argument("device_id", metavar="ID")
+@DEVICE_ID
 @_pem("CERTIFICATE.pem")
 @click.option("--subtype", default="", help="What kind of product it is.")
 @click.option("--tag", "tags", multiple=True, help="May be repeated.")

@@ -146,7 +146,7 @@ async def list_(
 
 
 @command.command(epilog="Example: cellagent device show nrf-358299840010349")
-@click.argument("device_id", metavar="ID")
+@changes.DEVICE_ID
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for the device.")
 @device_cloud_command
 async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: str | None) -> None:
@@ -159,7 +159,7 @@ async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: 
 
 @command.command(epilog="Example: cellagent device discover nrf-352656109000001 DE:AD:BE:EF:00:01")
 @click.argument("gateway_id", metavar="GATEWAY")
-@click.argument("device_id", metavar="ID")
+@changes.DEVICE_ID
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
 @click.option("--deadline", type=Seconds(0), default=90.0, show_default=True, help=_SECONDS)
 @changes.IF_MATCH
@@ -185,7 +185,7 @@ async def discover(
 
 
 @command.command(epilog="Example: cellagent device wait ID --transform 'state.reported.ready'")
-@click.argument("device_id", metavar="ID")
+@changes.DEVICE_ID
 @click.option("--after", metavar="VERSION", help="Until the version is another than this one.")
 @click.option("--transform", metavar="EXPRESSION", help="Until this JSONata expression is true.")
 @click.option("--deadline", type=Seconds(0), default=60.0, show_default=True, help=_SECONDS)

@@ -9,17 +9,17 @@ import click
 from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.import_log import keep_identity_option
-from agent.cli.modem.serve_port import require_one, serve_port
+from agent.cli.modem.serve_port import ALLOW_REMOTE, CMD, require_one, serve_port
 from agent.errors import RefusedByRule, UsageError
 from at.protocol.errors import AtError, LinkLost
 
 
 @agent_command("cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script")
 @click.argument("file")
-@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+@CMD
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
-@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@ALLOW_REMOTE
 @click.option("--update", is_flag=True, help="Record FILE anew; its rules, marks, comments stay.")
 @keep_identity_option
 async def command(

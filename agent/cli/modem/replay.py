@@ -9,7 +9,7 @@ import click
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.file_type import FILE
 from agent.cli.framework.session import Session
-from agent.cli.modem.serve_port import require_one, serve_port
+from agent.cli.modem.serve_port import ALLOW_REMOTE, CMD, PTY, TCP, require_one, serve_port
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
 from at.transcripts.player import Player
@@ -21,10 +21,10 @@ from at.transcripts.transcript import load_transcript
     "cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script", OfflineCommand
 )
 @click.argument("transcript", type=FILE)
-@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
-@click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
-@click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
-@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@CMD
+@PTY
+@TCP
+@ALLOW_REMOTE
 @click.option("--lenient", is_flag=True, help="Answer by command, in whatever order they come.")
 @click.option("--paced", is_flag=True, help="Keep the recorded times between the answers.")
 async def command(

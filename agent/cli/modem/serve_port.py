@@ -3,10 +3,19 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import click
+
 from agent.config.urls import host_and_port, is_loopback
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.server.pty import PtyServer, serve_terminal
 from at.virtual.server.tcp import TcpServer, serve_tcp
+
+PTY = click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
+TCP = click.option(
+    "--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free."
+)
+ALLOW_REMOTE = click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+CMD = click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 
 
 async def serve_port(

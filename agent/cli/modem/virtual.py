@@ -13,7 +13,7 @@ import click
 from agent.cli.framework.candidates import completing
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.terminal import wrapped
-from agent.cli.modem.serve_port import require_one, serve_port
+from agent.cli.modem.serve_port import ALLOW_REMOTE, CMD, PTY, TCP, require_one, serve_port
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.options import MODELS, OptionError, VirtualOptions
 
@@ -71,11 +71,11 @@ def _faults() -> Iterable[str]:
 
 
 @agent_command("cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit", OfflineCommand)
-@click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
-@click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
+@PTY
+@TCP
 @click.option("--console", metavar="PATH", help="A terminal for the application's console.")
 @click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
-@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@ALLOW_REMOTE
 @click.option(
     "--model",
     default="",
@@ -112,7 +112,7 @@ def _faults() -> Iterable[str]:
     "--provisioning", default="", metavar="URL", help="Whose commands #XNRFPROV takes: loopback."
 )
 @click.option("--instant", is_flag=True, help="Without the delays of a real modem.")
-@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+@CMD
 async def command(
     session: Session,
     pty: str | None,
