@@ -19,7 +19,7 @@ from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
 
     from agent.cli.framework.session import Session
     from agent.observability.ingest.device_identity import DeviceIdentity
@@ -43,10 +43,14 @@ _identity = together(
 
 def _require(identity: Mapping[str, str | None], names: str, what: str) -> None:
     """Raise click.UsageError with the options of these names that were not given."""
-    missing = [f"--{name.replace('_', '-')}" for name in names.split() if not identity[name]]
+    missing = [name for name in names.split() if not identity[name]]
     if missing:
         # click's own, for the command's example.
-        raise click.UsageError(f"{what} needs {', '.join(missing)}", click.get_current_context())
+        raise click.UsageError(f"{what} needs {_options(missing)}", click.get_current_context())
+
+
+def _options(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def integer(text: str) -> int:
@@ -276,8 +280,7 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
     if not missing:
         return given
     if needed:
-        options_ = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
-        raise UsageError(f"a file of this kind does not name its device: add {options_}")
+        raise UsageError(f"a file of this kind does not name its device: add {_options(missing)}")
     return None
 
 
