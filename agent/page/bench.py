@@ -10,7 +10,7 @@ from urllib.parse import quote
 from agent.page.bench_feed import Records, RunningBench
 from agent.page.kits import with_commands
 from agent.page.markup import Child, Html, tag
-from agent.page.report import failed, numbers
+from agent.page.report import numbers
 from agent.page.view import Painted, View
 from agent.page.words import command, icon
 from agent.provisioning.ledger.records import UNFINISHED
@@ -247,16 +247,16 @@ def _pace(records: Records | None) -> Html:
     bars = [
         tag(
             "rect",
-            class_="f-bad" if failed(run) else "f-edge",
+            class_="f-bad" if run.has_failed else "f-edge",
             x=f"{100 * number / _NEWEST:.2f}%",
             width="1.5%",
-            y="0%" if failed(run) else "40%",
-            height="100%" if failed(run) else "60%",
+            y="0%" if run.has_failed else "40%",
+            height="100%" if run.has_failed else "60%",
         )
         for number, run in enumerate(runs)
     ]
     of_today = f"{counted(len(runs), 'runs')} of today"
-    told = f"{of_today}, {sum(map(failed, runs))} failed"
+    told = f"{of_today}, {sum(run.has_failed for run in runs)} failed"
     strip = tag("svg", bars, class_="ch strip", role="img", aria_label=told)
     return tag(
         "dl",

@@ -13,22 +13,15 @@ from agent.page.view import Painted, View
 from agent.page.words import command, icon, iso, moment
 from agent.provisioning.exports import neutral
 from agent.provisioning.ledger import RunRecord
-from agent.provisioning.ledger.records import UNFINISHED
 from agent.provisioning.report import Report, Times, percent
 from at.protocol.counts import counted
 
-_MADE = {"done", "unchanged"}
 _SHOWN = 100
 _MOST_BINS = 12
 _COLUMNS = (
     *("began_at", "ended_at", "station", "slot", "uuid", "imei", "device_id", "label"),
     *("operator", "lot", "product", "outcome", "step", "reason_code", "reason"),
 )
-
-
-def failed(run: RunRecord) -> bool:
-    """Return whether a run ended otherwise than well."""
-    return run.outcome not in {*_MADE, UNFINISHED, "busy"}
 
 
 def report_view(records: Records | None, period: str, now: datetime, painted: Painted) -> View:
@@ -192,9 +185,11 @@ def _runs(runs: Sequence[RunRecord], now: datetime) -> Html:
 
 
 def _kind(run: RunRecord) -> str:
-    if failed(run):
+    if run.has_failed:
         return "bad"
-    return "ok" if run.outcome in _MADE else "work" if run.outcome == UNFINISHED else "attn"
+    if run.is_no_attempt:
+        return "attn"
+    return "ok" if run.is_made else "work"
 
 
 def runs_csv(records: Records) -> str:

@@ -25,8 +25,6 @@ from agent.provisioning.record_columns import timings
 Grouping = Literal["station", "lot", "slot", "hour"]
 """What the counts may be told apart by."""
 
-_MADE = {"done", "unchanged"}
-_NO_ATTEMPT = "busy"
 _UNDECIDED = {UNFINISHED, INTERRUPTED}
 _DEVIATES_95 = 1.96
 """Standard deviations around the mean in which 95 of 100 values of a normal distribution are."""
@@ -215,8 +213,8 @@ def _by_board(
 
 
 def _add_board(made: Report, runs: list[RunRecord]) -> None:
-    tried = [run for run in runs if run.outcome != _NO_ATTEMPT]
-    passed = next((n for n, run in enumerate(tried) if run.outcome in _MADE), len(tried))
+    tried = [run for run in runs if not run.is_no_attempt]
+    passed = next((n for n, run in enumerate(tried) if run.is_made), len(tried))
     making = tried[: passed + 1]
     _add_failures(made, tried)
     if not making or making[0].outcome == "unchanged":
@@ -252,18 +250,17 @@ def _count(counts: Counts, own: list[RunRecord], first: RunRecord, final: RunRec
 def _add_failures(made: Report, tried: list[RunRecord]) -> None:
     last: dict[str, int] = {}
     for number, run in enumerate(tried):
-        failed = run.outcome not in _MADE and run.outcome != UNFINISHED
-        if failed and made.covers(run):
+        if run.has_failed and made.covers(run):
             made.failures.setdefault(run.reason_code, Failures()).attempts += 1
             last[run.reason_code] = number
     for reason, number in last.items():
         made.failures[reason].boards += 1
         later = tried[number + 1 :]
-        made.failures[reason].passed_later += any(one.outcome in _MADE for one in later)
+        made.failures[reason].passed_later += any(one.is_made for one in later)
 
 
 def _add_unidentified(made: Report, run: RunRecord) -> None:
-    if run.outcome in {UNFINISHED, _NO_ATTEMPT} or not made.covers(run):
+    if run.is_no_attempt or run.outcome == UNFINISHED or not made.covers(run):
         return
     failures = made.failures.setdefault(run.reason_code, Failures())
     failures.attempts += 1

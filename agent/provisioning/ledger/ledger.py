@@ -12,7 +12,6 @@ from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, LIVE_KEY, D
 from agent.provisioning.ledger.station_runs import insert
 
 _LAST_RUN = ("serial", "usb_place", "slot", "firmware")
-_REACHED = {"done", "unchanged"}
 
 
 class LabelTaken(RefusedByRule):
@@ -92,18 +91,17 @@ class Ledger(StationClaims):
     def conclude(self, run: records.RunRecord) -> None:
         """Record how the run of a claimed board ended. Its writes are counted already."""
         with self._change(run.uuid) as (execute, _):
-            reached = run.outcome in _REACHED
-            if not reached:
+            if not run.is_made:
                 self._note(execute, run.uuid, run.step, records.FAILED, run.reason)
             self._end_run(execute, run)
             # A run that was stopped leaves the board where it was: unfinished.
             last = records.UNFINISHED if run.outcome == records.INTERRUPTED else run.outcome
-            outcome = "done" if reached else last
+            outcome = "done" if run.is_made else last
             changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
-            if reached:
+            if run.is_made:
                 changes |= {"device_id": run.device_id, "imei": run.imei, "conflict": ""}
             self._set_board(execute, run.uuid, changes)
-            if reached:
+            if run.is_made:
                 self._set_made(execute, run)
 
     def consent(self, uuid: str, what: str) -> None:

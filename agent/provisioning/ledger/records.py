@@ -156,6 +156,21 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     timings: str = ""
     change: int = 0
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the board was then as it should be."""
+        return self.outcome in {"done", "unchanged"}
+
+    @property
+    def is_no_attempt(self) -> bool:
+        """Whether it says nothing of the board: its port, or the board, was in use."""
+        return self.outcome == "busy"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was an attempt that ended, and not with a board as it should be."""
+        return not (self.is_made or self.is_no_attempt or self.outcome == UNFINISHED)
+
 
 class StepRecord(Struct, frozen=True):
     """One note about a step of a board: `state` is begun, done, refused (so not done) or failed.
