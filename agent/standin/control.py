@@ -29,10 +29,8 @@ from starlette.responses import Response
 from agent.standin import state
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON, MakeRefused
-from agent.standin.faults import active_faults, set_faults
+from agent.standin.faults import CONTROL_PATH, active_faults, set_faults
 from agent.standin.keys import EVALUATION_TOKENS
-
-CONTROL_PATH = "/control"
 
 
 class _Clock(msgspec.Struct, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from agent.standin.core.responses import MakeRefused
 from agent.standin.fault_grammar import FaultMistake, read_parts
 from agent.standin.state import Cloud
 
-_EXEMPT_PATH = "/control"
+CONTROL_PATH = "/control"
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class FaultLayer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, with the faults that it triggers: the first one is outermost."""
         app = self._app
-        if scope["path"] != _EXEMPT_PATH:
+        if scope["path"] != CONTROL_PATH:
             for fault in reversed(_faults(self._cloud)):
                 effect = fault_kinds.FAULTS[fault.name].effect
                 if effect is not None and fault.triggers(scope["method"], scope["path"]):

@@ -191,7 +191,7 @@ def _parse(raw: bytes) -> _Chunk:
     at = 1
     number = 0
     if continuation or more:
-        number, at = _varint(raw, at)
+        number, at = varint(raw, at, "its length", BadChunk)
     early_crc = None
     if not continuation and crc_place == _CRC_FIRST:
         early_crc = int.from_bytes(raw[at : at + _CRC_BYTES], "little")
@@ -202,16 +202,17 @@ def _parse(raw: bytes) -> _Chunk:
     return _Chunk(continuation, more, crc_place, number, early_crc, body)
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
+def varint(raw: bytes, at: int, what: str, bad: type[ValueError]) -> tuple[int, int]:
+    """Return the number that begins at `at`, and where it ends. Raises `bad`; it is `what`."""
     value = 0
     for index in range(_MAX_VARINT_BYTES):
         if at + index >= len(raw):
-            raise BadChunk("it ends within its length")
+            raise bad(f"it ends within {what}")
         byte = raw[at + index]
         value |= (byte & 0x7F) << 7 * index
         if not byte & 0x80:
             return value, at + index + 1
-    raise BadChunk("its length has more than five bytes")
+    raise bad(f"{what} has more than five bytes")
 
 
 def _checked(message: bytes, crc: int | None, problems: list[str]) -> bytes | None:

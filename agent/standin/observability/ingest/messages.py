@@ -7,7 +7,7 @@ import msgspec
 
 from agent.standin.observability.ingest import records
 from agent.standin.observability.ingest.archives import add_archive
-from agent.standin.observability.ingest.chunk_reassembly import Reassembler, Received
+from agent.standin.observability.ingest.chunk_reassembly import Reassembler, Received, varint
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_decode import BadEvent, DeviceEvent, parse_events
 from agent.standin.observability.project import SLUG, VERSION, Project
@@ -19,7 +19,6 @@ MAX_EXPANDED_BYTES = 16 * 1024 * 1024
 _KEY_FOLLOWS = 0x40
 _RUN_LENGTHS = 0x80
 _KEY_BYTES = 32
-_MAX_VARINT_BYTES = 5
 
 
 class MessageKind(Enum):
@@ -92,15 +91,8 @@ def expand_runs(data: bytes) -> bytes:
 
 
 def _signed_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for index in range(_MAX_VARINT_BYTES):
-        if at + index >= len(data):
-            raise BadMessage("it ends within the length of a run")
-        byte = data[at + index]
-        value |= (byte & 0x7F) << 7 * index
-        if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1), at + index + 1
-    raise BadMessage("the length of a run has more than five bytes")
+    value, end = varint(data, at, "the length of a run", BadMessage)
+    return (value >> 1) ^ -(value & 1), end
 
 
 def add_message(project: Project, serial: str, message: bytes) -> None:
