@@ -9,6 +9,7 @@ import click
 
 from agent.cli.framework.candidates import complete_key, complete_profile, complete_value
 from agent.cli.framework.command import AgentCommand, AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.listing import ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
@@ -91,17 +92,17 @@ def list_(session: Session) -> None:
     file = config_file()
     document = read_config(file)
     chosen = name_in_use(session.profile_name, document)
-    table = TableWriter("", "profile", "starts from", "from")
+    out = ListWriter(session, "", "profile", "starts from", "from")
     for name in profile_names(document):
         own = profile_table(name, document, file)
         base = base_of(name, own, file)
         kind = "built-in" if own is None else "file"
-        if session.json:
-            emit({"profile": name, "in_use": name == chosen, "base": base, "from": kind})
-        else:
-            table.add("*" if name == chosen else "", name, "" if own is None else base, kind)
+        out.add(
+            {"profile": name, "in_use": name == chosen, "base": base, "from": kind},
+            *("*" if name == chosen else "", name, "" if own is None else base, kind),
+        )
+    out.end()
     if not session.json:
-        table.flush()
         say(f"\n`cellagent config use NAME` chooses; the file is {file}")
 
 

@@ -13,7 +13,7 @@ import click
 
 from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
-from agent.cli.framework.listing import PER_PAGE, ListWriter
+from agent.cli.framework.listing import PER_PAGE, ListWriter, first
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import ask, waiting
@@ -87,12 +87,8 @@ async def _list(
 ) -> None:
     """Write every item, at most `limit`; one page where one is asked for."""
     if page is None and per_page is None:
-        left = limit
-        async for item in cloud.walk(call):
+        async for item in first(cloud.walk(call), limit):
             add(item)
-            left = left and left - 1
-            if left == 0:
-                break
         out.end()
         return
     one = replace(call, page_limit=per_page or call.page_limit, page_token=page or None)

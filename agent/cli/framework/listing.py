@@ -1,6 +1,7 @@
 """Lists of a service: the items as they come, whole or one page."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from typing import TypeVar
 
 import click
 
@@ -12,6 +13,19 @@ from agent.json_value import JSONValue
 PER_PAGE = click.option(
     "--per-page", type=click.IntRange(1, 100), metavar="N", help="One page of at most N."
 )
+
+
+T = TypeVar("T")
+
+
+async def first(items: AsyncIterator[T], limit: int | None) -> AsyncIterator[T]:
+    """Yield no more than `limit` items, without asking for another; None: all of them."""
+    left = limit
+    async for item in items:
+        yield item
+        left = left and left - 1
+        if left == 0:
+            return
 
 
 class ListWriter:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from agent.cli.framework.command import ProfileGroup, emit, note, say, together
-from agent.cli.framework.listing import PER_PAGE, ListWriter
+from agent.cli.framework.listing import PER_PAGE, ListWriter, first
 from agent.cli.framework.saved_text import whole_text
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import YES, ask, show_progress
@@ -260,20 +260,11 @@ async def _list(
     limit: int | None,
 ) -> None:
     add, out = _writer(session, kind)
-    left = limit
     per_page = min(limit or LARGEST_PAGE, LARGEST_PAGE)
-    async for resource in service.list(
-        kind,
-        filters,
-        sort=sort,
-        per_page=per_page,
-        progress=functools.partial(show_progress, kind.plural),
-    ):
+    progress = functools.partial(show_progress, kind.plural)
+    found = service.list(kind, filters, sort=sort, per_page=per_page, progress=progress)
+    async for resource in first(found, limit):
         add(resource)
-        if left is not None:
-            left -= 1
-            if not left:
-                break
     out.end()
 
 
