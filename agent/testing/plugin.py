@@ -343,19 +343,12 @@ def pytest_runtest_makereport(
     report = yield
     if bench is None:
         return report
-    if fault is not None and isinstance(error, NotRecorded):
-        reason = f"not recorded: it did not survive {fault} then, or was not run"
-        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1] or 0, reason)
-    elif fault is not None and report.failed and not _is_slip(error):
-        report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
+    if fault is not None:
+        _judge_fault(item, report, fault, error)
     if report.when == "call":
         # What a test asked before it skipped itself is asked on a replay, too.
         item.stash[_PASSED] = report.passed or is_skipped
-        if report.failed and (recorded := bench.recorded_text):
-            played = f"{recorded}\n\n{_way_out(item)}"
-            report.sections.append(("what was played of the recording", played))
-        if bench.console_text:
-            report.sections.append(("console of the kit", bench.console_text))
+        _show_session(item, report, bench)
     elif report.when == "teardown":
         # It may run once more; and the sessions of all tests are much memory.
         del item.stash[_BENCH]
@@ -363,6 +356,26 @@ def pytest_runtest_makereport(
         if _MODEM in item.stash:
             del item.stash[_MODEM]
     return report
+
+
+def _judge_fault(
+    item: pytest.Item, report: pytest.TestReport, fault: str, error: BaseException | None
+) -> None:
+    """Report a test of a matrix as skipped where its fault made it fail, or was never recorded."""
+    if isinstance(error, NotRecorded):
+        reason = f"not recorded: it did not survive {fault} then, or was not run"
+        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1] or 0, reason)
+    elif report.failed and not _is_slip(error):
+        report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
+
+
+def _show_session(item: pytest.Item, report: pytest.TestReport, bench: TestBench) -> None:
+    """Add to a report what was played of a recording, and what the kit printed."""
+    if report.failed and (recorded := bench.recorded_text):
+        played = f"{recorded}\n\n{_way_out(item)}"
+        report.sections.append(("what was played of the recording", played))
+    if bench.console_text:
+        report.sections.append(("console of the kit", bench.console_text))
 
 
 def _is_slip(error: BaseException | None) -> bool:
