@@ -52,9 +52,10 @@ async def serving(
     """
     split = split or strict
     by_host = collect(cloud, strict=strict)
-    every = [route for routes in by_host.values() for route in routes]
-    ports: list[tuple[Host | None, list[Endpoint]]] = [(None, every)]
-    apps = {name: _app(cloud, routes) for name, routes in (by_host.items() if split else ports)}
+    by_port: dict[Host | None, list[Endpoint]] = dict(by_host.items())
+    if not split:
+        by_port = {None: [route for routes in by_host.values() for route in routes]}
+    apps = {name: _app(cloud, routes) for name, routes in by_port.items()}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[connections.Server] = []
@@ -81,18 +82,23 @@ async def serving(
                 listening.listen(_WAITING)
             yield cloud
         finally:
-            for server in servers:
-                server.end()
-            _, late = await asyncio.wait(tasks, timeout=_STOP_S)
-            for server in servers:
-                # A request that is unfinished by now never ends, and its task with it.
-                for unfinished in list(server.server_state.connections):
-                    unfinished.transport.abort()
-                server.force_exit = True
-            if late:
-                _, stuck = await asyncio.wait(late, timeout=_STOP_S)
-                await connections.cancel_and_wait(*stuck, within_s=_STOP_S)
+            await _end(servers, tasks)
             await cloud.close()
+
+
+async def _end(servers: list[connections.Server], tasks: list[asyncio.Task[None]]) -> None:
+    """End servers and the tasks that run them, once their answers have; none is waited for long."""
+    for server in servers:
+        server.end()
+    _, late = await asyncio.wait(tasks, timeout=_STOP_S)
+    for server in servers:
+        # A request that is unfinished by now never ends, and its task with it.
+        for unfinished in list(server.server_state.connections):
+            unfinished.transport.abort()
+        server.force_exit = True
+    if late:
+        _, stuck = await asyncio.wait(late, timeout=_STOP_S)
+        await connections.cancel_and_wait(*stuck, within_s=_STOP_S)
 
 
 def listen(host: str, port: int) -> socket.socket:
