@@ -54,57 +54,74 @@ def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail"
 
 async def look_at_profile(session: Session) -> Checks:
     """Look at files, profile, secrets and disk."""
-    from agent.config.secrets import SECRETS, Origin, read_secrets_file
-    from agent.files.paths import config_file, is_there, secrets_file, state_dir
+    yield _files()
+    configuration = session.configuration
+    hosts = configuration.profile.hosts
+    names_a_service = bool(hosts.device_cloud or hosts.api)
+    yield _profile(configuration, names_a_service=names_a_service)
+    for line in _secrets(configuration, configuration.name if names_a_service else "public"):
+        yield line
+    yield _disk(configuration)
+
+
+def _files() -> Line:
+    from agent.config.secrets import read_secrets_file
+    from agent.files.paths import config_file, secrets_file, state_dir
     from agent.files.trusted_places import require_trusted_folder
 
     file = config_file()
     try:
         read_secrets_file(secrets_file(file))
         require_trusted_folder(state_dir())
-        yield Line("files", "ok", f"{file}, {secrets_file(file)}, {state_dir()}")
     except (AgentError, OSError) as error:
-        yield failed("files", error)
-    configuration = session.configuration
-    name = configuration.name
+        return failed("files", error)
+    return Line("files", "ok", f"{file}, {secrets_file(file)}, {state_dir()}")
+
+
+def _profile(configuration: Configuration, *, names_a_service: bool) -> Line:
     kinds = [origin.kind for origin in configuration.origins.values()]
     values = ", ".join(f"{kinds.count(k)} {k}" for k in sorted(set(kinds)) if k != "default")
     where = configuration.name_origin.where or configuration.name_origin.kind
-    says = f"{name} ({where}); values: {values or 'defaults alone'}"
-    hosts = configuration.profile.hosts
-    names_a_service = bool(hosts.device_cloud or hosts.api)
+    says = f"{configuration.name} ({where}); values: {values or 'defaults alone'}"
     if names_a_service:
-        yield Line("profile", "ok", says)
-    else:
-        yield Line("profile", "warn", f"{says}; it names no service", "`cellagent config list`")
-    found: dict[str, Origin] = {}
+        return Line("profile", "ok", says)
+    return Line("profile", "warn", f"{says}; it names no service", "`cellagent config list`")
+
+
+def _secrets(configuration: Configuration, login_profile: str) -> Iterator[Line]:
+    from agent.config.secrets import SECRETS
+
+    found = []
     for key in SECRETS:
         try:
             if origin := configuration.secrets.origin(key):
-                found[key] = origin
+                found.append(f"{key} ({origin.kind})")
         except AgentError as error:
             yield failed("secrets", error)
-    login = f"`cellagent login --profile {shlex.quote(name if names_a_service else 'public')}`"
     if found:
-        shown = ", ".join(f"{key} ({origin.kind})" for key, origin in found.items())
-        yield Line("secrets", "ok", shown)
+        yield Line("secrets", "ok", ", ".join(found))
     else:
+        login = f"`cellagent login --profile {shlex.quote(login_profile)}`"
         yield Line("secrets", "warn", "none is set", login)
+
+
+def _disk(configuration: Configuration) -> Line:
+    from agent.files.paths import is_there, state_dir
+
     folder = next(path for path in (state_dir(), *state_dir().parents) if is_there(path))
     free, least = shutil.disk_usage(folder).free, configuration.profile.outbox.min_free_bytes
     says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} MiB are kept free"
     if free < least:
-        yield Line("disk", "fail", says, "free some space on that disk")
-        return
+        return Line("disk", "fail", says, "free some space on that disk")
     try:
         # Room is not all: a disk may have no inode left, or be read-only. The file has no name.
         with TemporaryFile(dir=folder):
-            yield Line("disk", "ok", says)
+            return Line("disk", "ok", says)
     except OSError as error:
         error.filename = str(folder)
         unwritten = AgentError(f"no file can be made in {folder}: {error.strerror}")
         unwritten.__cause__ = error
-        yield failed("disk", unwritten)
+        return failed("disk", unwritten)
 
 
 async def look_at_services(session: Session) -> Checks:
