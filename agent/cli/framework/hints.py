@@ -73,34 +73,46 @@ def usage_hint(wrong: click.UsageError) -> str:
     """Return the hint for a command that click refused: as it was meant, or an example of it."""
     if wrong.ctx is None:
         return ""
+    if isinstance(wrong, click.NoSuchOption):
+        return _option_hint(wrong, wrong.ctx)
+    if isinstance(wrong, click.BadParameter):
+        if path := _ABSENT.search(wrong.message):
+            return _in_quotes(path[1]) or usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
+        if isinstance(kind := wrong.param and wrong.param.type, click.Choice):
+            # The message of an option that was left out quotes no word.
+            given = "".join(wrong.message.split("'")[1:2])
+            if near := get_close_matches(given, kind.choices, n=1):
+                return _meant(near[0], wrong.message)
     command = wrong.ctx.command
-    near: list[str] = []
-    if isinstance(wrong, click.BadParameter) and (path := _ABSENT.search(wrong.message)):
-        return _in_quotes(path[1]) or usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
-    if isinstance(wrong, click.NoSuchOption):
-        if key := _key_of_the_option(wrong):
-            return f"that is set in the profile: `cellagent config set {key} VALUE`"
-        if line := _without_the_name(wrong):
-            return f"did you mean `{line}`?"
-        near = _near_options(wrong.option_name, wrong.ctx)
-    elif isinstance(wrong, click.BadParameter) and isinstance(
-        kind := wrong.param and wrong.param.type, click.Choice
-    ):  # the message of an option that was left out quotes no word
-        near = get_close_matches("".join(wrong.message.split("'")[1:2]), kind.choices, n=1)
-    if near:
-        return _meant(near[0], wrong.message)
     if isinstance(command, click.Group):
-        has = f"it has: {', '.join(command.list_commands(wrong.ctx))}"
-        if isinstance(wrong, click.NoSuchOption):
-            line = _options_last()
-            return f"options come after the command{f': `{line}`' if line else f'; {has}'}"
-        return _meant_elsewhere(wrong, wrong.ctx) or has
-    example = (command.epilog or "").removeprefix("Example: ")
-    if isinstance(wrong, click.NoSuchOption):
-        has = f"it has: {', '.join(_options(wrong.ctx))}"
-        forgotten = " -- " in example and "--" not in sys.argv
-        return f"{has}; those of your own command come after --: `{example}`" if forgotten else has
+        return _meant_elsewhere(wrong, wrong.ctx) or _commands_of(command, wrong.ctx)
+    example = _example_of(command)
     return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
+
+
+def _option_hint(wrong: click.NoSuchOption, ctx: click.Context) -> str:
+    """Return the hint for an option that a command does not have."""
+    if key := _key_of_the_option(wrong):
+        return f"that is set in the profile: `cellagent config set {key} VALUE`"
+    if line := _without_the_name(wrong):
+        return f"did you mean `{line}`?"
+    if near := _near_options(wrong.option_name, ctx):
+        return _meant(near[0], wrong.message)
+    if isinstance(ctx.command, click.Group):
+        line = _options_last()
+        more = f": `{line}`" if line else f"; {_commands_of(ctx.command, ctx)}"
+        return f"options come after the command{more}"
+    has, example = f"it has: {', '.join(_options(ctx))}", _example_of(ctx.command)
+    forgotten = " -- " in example and "--" not in sys.argv
+    return f"{has}; those of your own command come after --: `{example}`" if forgotten else has
+
+
+def _commands_of(group: click.Group, ctx: click.Context) -> str:
+    return f"it has: {', '.join(group.list_commands(ctx))}"
+
+
+def _example_of(command: click.Command) -> str:
+    return (command.epilog or "").removeprefix("Example: ")
 
 
 def _in_quotes(begin: str) -> str:
