@@ -275,9 +275,10 @@ def _steps_after(
     board: BoardState, goal: Goal, ask_keys: Keys, *, registers: bool, has_time: bool
 ) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
+    needs_time = goal.set_clock and not has_time
     if board.module_key:
         # For the proof, too: a device that the service has lost is onboarded again.
-        if (registers or goal.prove) and goal.set_clock and not has_time:
+        if (registers or goal.prove) and needs_time:
             yield _CLOCK
         if registers:
             words = "onboarded by a registration token that the module signs"
@@ -287,21 +288,25 @@ def _steps_after(
         return
     yield PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     if registers:
-        words = f"registration by {goal.registration.value}"
-        if goal.takes_commands:
-            words = "the device and the key of its request are brought into the team"
-        elif goal.registration is RegistrationMethod.ATTESTATION:
-            words += ", which gives the service no key"
-        elif goal.registration is RegistrationMethod.CLAIM:
-            words += ", which gives the service no key: its provisioning commands must follow"
-        yield PlannedStep(ProvisioningStep.REGISTER, words)
+        yield PlannedStep(ProvisioningStep.REGISTER, _registration_of(goal))
     if goal.prove:
-        if goal.set_clock and not has_time:
+        if needs_time:
             yield _CLOCK
         words = "the cloud accepts a JWT that the board signed"
         if ask_keys:
             words += f"; else ask whether it has {key_of(*ask_keys)}, before it is given this one"
         yield PlannedStep(ProvisioningStep.PROOF, words)
+
+
+def _registration_of(goal: Goal) -> str:
+    if goal.takes_commands:
+        return "the device and the key of its request are brought into the team"
+    words = f"registration by {goal.registration.value}"
+    if goal.registration is RegistrationMethod.ATTESTATION:
+        return f"{words}, which gives the service no key"
+    if goal.registration is RegistrationMethod.CLAIM:
+        return f"{words}, which gives the service no key: its provisioning commands must follow"
+    return words
 
 
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:

@@ -176,19 +176,10 @@ class CredentialSteps(Struct, frozen=True):
 
     async def verify(self) -> None:
         """Compare what the modem lists with what was written. Raises WrongAnswer."""
-        goal, record = self.goal, self.ledger.record
         await self.board.require_same("verification")
         listed = {(held.tag, held.type): held.sha256 for held in await self.store.credentials()}
-        due = {CredentialType.CLIENT_PRIVATE_KEY: record.key_digest}
-        if goal.ca_chain:
-            due[CredentialType.ROOT_CA] = stored_digest(goal.ca_chain)
-        if goal.certificate is not CertificateSource.NONE:
-            due[CredentialType.CLIENT_CERTIFICATE] = stored_digest(record.certificate)
-            certificate = x509.load_pem_x509_certificate(record.certificate.encode())
-            if certificates.public_key_of(certificate) != record.public_key:
-                raise WrongAnswer("the certificate is for another key than the board's")
-        tag, wrong, other = goal.security_tag, [], []
-        for kind, digest in due.items():
+        tag, wrong, other = self.goal.security_tag, [], []
+        for kind, digest in self._written().items():
             found = listed.get((tag, kind), "")
             if found.upper() != digest.upper():
                 wrong.append(
@@ -206,6 +197,19 @@ class CredentialSteps(Struct, frozen=True):
                 allow = " ".join(other)
                 hint = f"line ends may have been changed on the way; `{allow}` writes it again"
             raise WrongAnswer("; ".join(wrong), hint=hint)
+
+    def _written(self) -> dict[CredentialType, str]:
+        """Return the digests of what the modem is to hold, by type. Raises WrongAnswer."""
+        goal, record = self.goal, self.ledger.record
+        digests = {CredentialType.CLIENT_PRIVATE_KEY: record.key_digest}
+        if goal.ca_chain:
+            digests[CredentialType.ROOT_CA] = stored_digest(goal.ca_chain)
+        if goal.certificate is not CertificateSource.NONE:
+            digests[CredentialType.CLIENT_CERTIFICATE] = stored_digest(record.certificate)
+            certificate = x509.load_pem_x509_certificate(record.certificate.encode())
+            if certificates.public_key_of(certificate) != record.public_key:
+                raise WrongAnswer("the certificate is for another key than the board's")
+        return digests
 
     async def _on_this_board(
         self, step: ProvisioningStep, detail: str, write: Callable[[], Awaitable[T]]

@@ -222,17 +222,8 @@ class ServiceSteps(Struct, frozen=True):
                 if self.ledger.state is RunState.REGISTERED:
                     raise NotFound(_NO_DEVICE.format(device_id), hint=_SOON)
             except Unauthorized as error:
-                if signed and _has_other_time(signed[-1], await registrar.service_time()):
-                    error.hint = _OTHER_TIME
-                    raise
-                if registrar.method is RegistrationMethod.NONE:
-                    error.hint = _NOT_GIVEN
-                    raise
-                if self.ledger.state is RunState.REGISTERED:
-                    error.hint = _WAS_GIVEN
-                    raise
-                if not self.alone and not self.goal.second_tag:
-                    error.hint = _ANOTHER.format(self.goal.security_tag)
+                if hint := await self._why_refused(signed[-1] if signed else None):
+                    error.hint = hint
                     raise
                 # Unless it was given another since, by a run with another ledger.
                 if self.ask_keys:
@@ -243,6 +234,18 @@ class ServiceSteps(Struct, frozen=True):
         if device and self.ledger.state is RunState.REGISTERED:
             more = _was_there(device, signed[-1])
         self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{more}")
+
+    async def _why_refused(self, signed: Jwt | None) -> str:
+        """Return why the service refuses a token, "" where the key may be given to it again."""
+        if signed and _has_other_time(signed, await self.registrar.service_time()):
+            return _OTHER_TIME
+        if self.registrar.method is RegistrationMethod.NONE:
+            return _NOT_GIVEN
+        if self.ledger.state is RunState.REGISTERED:
+            return _WAS_GIVEN
+        if not self.alone and not self.goal.second_tag:
+            return _ANOTHER.format(self.goal.security_tag)
+        return ""
 
 
 def _was_there(device: Device, token: Jwt) -> str:
