@@ -71,16 +71,9 @@ def authenticate(request: Request, cloud: Cloud, access: AcceptedSchemes) -> Pri
     if access is IDENTITY:
         return _claimed_kit(request, cloud)
     principal = identify(request, cloud)
-    if principal.kind is CredentialKind.NONE:
-        raise unauthorized(principal.reason)
-    if not any(principal.kind in _KINDS[scheme] for scheme in access.schemes):
-        kinds = {kind for scheme in access.schemes for kind in _KINDS[scheme]}
-        taken = ", ".join(sorted(kind.value for kind in kinds))
-        raise unauthorized(f"this operation takes {taken}, not {principal.kind.value}")
+    _require_scheme(principal, access)
     if principal.role in READ_ONLY_ROLES and request.method not in {"GET", "HEAD"}:
         raise forbidden(f"the role {principal.role} may read and not change")
-    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != access.service:
-        raise unauthorized(f"a service key for {principal.service} does not open {access.service}")
     path = request.path_params
     device_id = path.get("device_id", "")
     if device_id and principal.device_id and principal.device_id.casefold() != device_id.casefold():
@@ -93,6 +86,18 @@ def authenticate(request: Request, cloud: Cloud, access: AcceptedSchemes) -> Pri
         if access.service == "location" and not project.location:
             raise forbidden("the project does not have location services enabled")
     return principal
+
+
+def _require_scheme(principal: Principal, access: AcceptedSchemes) -> None:
+    """Raise 401 for a credential of a kind, or for a service, that the access does not take."""
+    if principal.kind is CredentialKind.NONE:
+        raise unauthorized(principal.reason)
+    kinds = {kind for scheme in access.schemes for kind in _KINDS[scheme]}
+    if principal.kind not in kinds:
+        taken = ", ".join(sorted(kind.value for kind in kinds))
+        raise unauthorized(f"this operation takes {taken}, not {principal.kind.value}")
+    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != access.service:
+        raise unauthorized(f"a service key for {principal.service} does not open {access.service}")
 
 
 def _claimed_kit(request: Request, cloud: Cloud) -> Principal:
