@@ -10,7 +10,7 @@ from agent.standin.core.operation import in_query
 from agent.standin.core.schema import MOMENT, TEXT, body_schema, texts
 from agent.standin.device_cloud import tables
 from agent.standin.device_cloud.access import FOTA_DEVICE
-from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.devices.registry import own_device
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
@@ -31,7 +31,7 @@ _LONGEST_DETAIL = 1024
 
 
 async def _current(context: Context) -> Response:
-    registry(context.cloud).get(context.team, context.path["device_id"])
+    own_device(context)
     kind = context.query.get("firmwareType")
     for row in of_device(context.cloud, context.path["device_id"]):
         if row.team != context.team or kind not in {None, row.document.firmware_type}:
@@ -56,8 +56,7 @@ async def _update(context: Context) -> Response:
 
 
 async def _listed(context: Context) -> Response:
-    record = registry(context.cloud).get(context.team, context.path["device_id"])
-    rows = of_device(context.cloud, record.fields.id)
+    rows = of_device(context.cloud, own_device(context).fields.id)
     return context.page().answer((r for r in rows if r.team == context.team), to_resource)
 
 

@@ -6,7 +6,12 @@ from starlette.responses import Response
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import seed
-from agent.standin.device_cloud.devices.registry import registry, services
+from agent.standin.device_cloud.devices.registry import (
+    device_to_change,
+    own_device,
+    registry,
+    services,
+)
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.resource import accepted
@@ -21,14 +26,13 @@ VALUE: Schema = {
 
 
 async def _read_value(context: Context) -> Response:
-    record = registry(context.cloud).get(context.team, context.path["device_id"])
+    record = own_device(context)
     found = _attribute(services(record), context.path)
     return JSON(found.value, headers={"ETag": record.version})
 
 
 async def _write_value(context: Context) -> Response:
-    devices = registry(context.cloud)
-    record = devices.get(context.team, context.path["device_id"])
+    record = own_device(context)
     known = services(record)
     found = _attribute(known, context.path)
     context.check_if_match(record.version)
@@ -37,24 +41,22 @@ async def _write_value(context: Context) -> Response:
         raise DeviceCloudRefused(409, "the properties of the characteristic allow no write")
     found.value = [int(byte) for byte in content]
     record.fields.state = msgspec.to_builtins(known)
-    devices.change(record)
+    registry(context.cloud).change(record)
     return accepted()
 
 
 async def _discover(context: Context) -> Response:
-    devices = registry(context.cloud)
     gateway = _gateway(context, context.path["gateway_id"])
-    child = devices.get(context.team, context.path["device_id"])
+    child = own_device(context)
     if child.fields.gateway_id != gateway.fields.id:
         raise no_device(context.path["device_id"])
     context.check_if_match(child.version)
-    devices.schedule_discovery(child)
+    registry(context.cloud).schedule_discovery(child)
     return accepted()
 
 
 async def _scan(context: Context) -> Response:
-    gateway = registry(context.cloud).get(context.team, context.path["device_id"])
-    context.check_if_match(gateway.version)
+    gateway = device_to_change(context)
     if gateway.fields.type != "Gateway":
         raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
     return accepted()

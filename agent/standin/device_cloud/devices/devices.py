@@ -13,7 +13,14 @@ from agent.standin.core.serving import Query
 from agent.standin.device_cloud import refusals
 from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.jsonata_engine import Engine, EngineBusy, ExpressionFailed
-from agent.standin.device_cloud.devices.registry import TAGS, merge, registry, timestamps
+from agent.standin.device_cloud.devices.registry import (
+    TAGS,
+    device_to_change,
+    merge,
+    own_device,
+    registry,
+    timestamps,
+)
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one
@@ -57,8 +64,7 @@ async def _list_devices(context: Context) -> Response:
 
 
 async def _fetch_device(context: Context) -> Response:
-    devices = registry(context.cloud)
-    device = devices.to_resource(devices.get(context.team, context.path["device_id"]))
+    device = registry(context.cloud).to_resource(own_device(context))
     expression = context.query.get("transform")
     if expression is None:
         return answer_one(device)
@@ -119,7 +125,7 @@ def _filter(query: Query) -> Callable[[Device], bool]:
 
 
 async def _rename(context: Context) -> Response:
-    device = _device_to_change(context)
+    device = device_to_change(context)
     name = context.body
     if isinstance(name, list):
         (name,) = name
@@ -129,14 +135,14 @@ async def _rename(context: Context) -> Response:
 
 
 async def _retag(context: Context) -> Response:
-    device = _device_to_change(context)
+    device = device_to_change(context)
     device.fields.tags = list(dict.fromkeys(context.body))
     registry(context.cloud).change(device)
     return accepted()
 
 
 async def _update_state(context: Context) -> Response:
-    device = _device_to_change(context)
+    device = device_to_change(context)
     if device.fields.type == "BLE":
         raise refusals.DeviceCloudRefused(
             409, "the state of a BLE device is its services: write those"
@@ -146,15 +152,8 @@ async def _update_state(context: Context) -> Response:
 
 
 async def _delete(context: Context) -> Response:
-    registry(context.cloud).delete(_device_to_change(context))
+    registry(context.cloud).delete(device_to_change(context))
     return accepted()
-
-
-def _device_to_change(context: Context) -> Device:
-    """Return the device of the path, once it may be changed."""
-    device = registry(context.cloud).get(context.team, context.path["device_id"])
-    context.check_if_match(device.version)
-    return device
 
 
 def _merge_state(cloud: Cloud, device: Device, change: Mapping[str, JSONValue]) -> None:

@@ -9,7 +9,7 @@ from agent.standin.clock import iso
 from agent.standin.core.operation import in_query
 from agent.standin.core.schema import MOMENT, TEXT, Schema
 from agent.standin.device_cloud.access import DEVICE
-from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.devices.registry import own_device
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import invalid
@@ -35,7 +35,7 @@ MESSAGE: Schema = {
 
 async def _send(context: Context) -> Response:
     cloud, team = context.cloud, context.team
-    own = registry(cloud).get(team, context.path["device_id"]).fields.id
+    own = own_device(context).fields.id
     body = context.body
     topic = body.get("topic", f"d/{own}/d2c")
     if not isinstance(topic, str) or not _is_topic(topic, own):

@@ -12,6 +12,7 @@ from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import seed
+from agent.standin.device_cloud.operations import Context
 from agent.standin.device_cloud.refusals import no_device
 from agent.standin.device_cloud.resource import Resource, new_version
 from agent.standin.device_cloud.tables import DEVICES, DISCOVERIES, Device, DeviceFields, Service
@@ -172,6 +173,18 @@ class Registry:
 def registry(cloud: Cloud) -> Registry:
     """Return the one registry of a cloud."""
     return cloud.of_tables(Registry, lambda: Registry(cloud))
+
+
+def own_device(context: Context) -> Device:
+    """Return the team's device that the path names. Raises a 404 where there is none."""
+    return registry(context.cloud).get(context.team, context.path["device_id"])
+
+
+def device_to_change(context: Context) -> Device:
+    """Return the device of the path, once it may be changed. Raises 404, 412."""
+    device = own_device(context)
+    context.check_if_match(device.version)
+    return device
 
 
 def services(device: Device) -> dict[str, Service]:
