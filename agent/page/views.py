@@ -183,16 +183,22 @@ class Views:
     async def file(self, path: str, query: Mapping[str, str]) -> str | None:
         """Return the file to download at an address, None where that is a view. Raises Unknown."""
         if path == "/report/runs.csv":
-            from agent.page.report import runs_csv
-
-            await self._until_known("/report", query, _FILE_S)
-            ledger = self._ledger_feed()
-            if (records := ledger.records(_period(query))) is None:
-                raise Unknown(ledger.trouble or "the ledger is still being read", 503)
-            return runs_csv(records)
+            return await self._runs_file(query)
         name, _, what = path.removeprefix("/kits/").rpartition("/")
         if not path.startswith("/kits/") or what not in _FILES:
             return None
+        return await self._kit_file(name, what, query)
+
+    async def _runs_file(self, query: Mapping[str, str]) -> str:
+        from agent.page.report import runs_csv
+
+        await self._until_known("/report", query, _FILE_S)
+        ledger = self._ledger_feed()
+        if (records := ledger.records(_period(query))) is None:
+            raise Unknown(ledger.trouble or "the ledger is still being read", 503)
+        return runs_csv(records)
+
+    async def _kit_file(self, name: str, what: str, query: Mapping[str, str]) -> str:
         await self._until_known(f"/kits/{name}", query, _FILE_S)
         if self._feed.status is None:
             raise Unknown(self._feed.trouble or _STARTING, 503)
