@@ -30,26 +30,26 @@ def device_profile(
     return write_profile(folder, standin.ready, kits, f"{PREFER_API_KEY}\n{extra}")
 
 
-async def onboard_device(standin: StandIn) -> None:
+async def onboard_device(standin: StandIn, device: str = DEVICE) -> None:
     """Make the device known to the device cloud."""
-    row = f'{DEVICE},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
+    row = f'{device},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
     api, headers = Api(standin), {"content-type": "text/csv"}
     await api.call("POST", "/devices", content=row.encode(), headers=headers)
     async with asyncio.timeout(60):
-        while (await api.call("GET", f"/devices/{DEVICE}")).status_code != 200:
+        while (await api.call("GET", f"/devices/{device}")).status_code != 200:
             pass
 
 
 async def offer_update(
-    standin: StandIn, image: bytes, version: str, kind: str = "application"
+    standin: StandIn, image: bytes, version: str, kind: str = "application", *, device: str = DEVICE
 ) -> str:
     """Upload a bundle and offer it to the device; return the job's id."""
     packed = fota_calls.bundle(kind, version, {"update.bin": image})
     bundle = await fota_calls.upload(standin, packed)
-    return await fota_calls.job(standin, bundle, deviceIds=[DEVICE])
+    return await fota_calls.job(standin, bundle, deviceIds=[device])
 
 
-async def job_status(standin: StandIn, job_id: str) -> str:
+async def job_status(standin: StandIn, job_id: str, device: str = DEVICE) -> str:
     """Return the state that the device cloud has for a job."""
-    found = await Api(standin).get(f"/fota-job-executions/{DEVICE}/{job_id}")
+    found = await Api(standin).get(f"/fota-job-executions/{device}/{job_id}")
     return str(found["status"])
