@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.provisioning.ca.certificates import pem_of
-from agent.provisioning.ca.certificates import public_pem as key_pem
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.exports import for_bulk_onboarding, for_nordic_tools
 from agent.provisioning.ledger import BoardRecord
+from at.tokens.key_formats import key_pem
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.nrfcloud_tools import INSTALLED, internet, public_pem, run
 from tests.support.keys.operator_ca import make_ca

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
-from agent.provisioning.ca.certificates import pem_of_der
 from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
@@ -35,6 +34,7 @@ from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
+from at.tokens.key_formats import key_pem, load_public_key
 
 if TYPE_CHECKING:
     from at.causes.diagnosis import Cause
@@ -129,8 +129,8 @@ class ModemBoard:
 
         der = b64decode((await self._modem.send(ReadCloudAccessKey())).public_key)
         try:
-            return pem_of_der(der)
-        except ValueError as error:
+            return key_pem(load_public_key(der))
+        except ParseError as error:
             raise board.WrongAnswer("the module's public key is no point of P-256") from error
 
     async def require_attested(self, uuid: str) -> bool:

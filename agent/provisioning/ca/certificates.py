@@ -1,6 +1,5 @@
 """Contents of a board's certificate, for every signer; keys as PEM text, and host key files."""
 
-import hashlib
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,11 +8,11 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.x509.oid import NameOID
 
 from agent.errors import AgentError, ConfigError, RefusedByRule
 from agent.files.private_files import read_plain, write_private
+from at.tokens.key_formats import key_id, key_pem, load_public_key
 
 BACKDATED = timedelta(days=1)
 """A certificate begins so much before it is made: the clock that judges it may be behind."""
@@ -86,28 +85,15 @@ def describe(certificate: x509.Certificate) -> str:
     return f"serial {serial_of(certificate)}, ends {certificate.not_valid_after_utc:%Y-%m-%d}"
 
 
-def public_pem(key: PublicKeyTypes) -> str:
-    """Return a public key as PEM text (SubjectPublicKeyInfo)."""
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
-
-
-def pem_of_der(der: bytes) -> str:
-    """Return a public key in DER as PEM text. Raises ValueError for a point of no curve."""
-    return public_pem(serialization.load_der_public_key(der))
-
-
 def public_key_of(certificate: x509.Certificate) -> str:
     """Return the public key of a certificate as PEM, "" if it is no elliptic-curve key."""
     key = certificate.public_key()
-    return public_pem(key) if isinstance(key, ec.EllipticCurvePublicKey) else ""
+    return key_pem(key) if isinstance(key, ec.EllipticCurvePublicKey) else ""
 
 
 def key_fingerprint(pem: str) -> str:
     """Return the SHA-256, in hex, of a public key's SubjectPublicKeyInfo: a JWT's `kid`."""
-    key = serialization.load_pem_public_key(pem.encode())
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, form)).hexdigest()
+    return key_id(load_public_key(pem.encode()))
 
 
 def algorithm_of(pem: str) -> str:

@@ -24,6 +24,7 @@ from agent.provisioning.planning.plan import OFFLINE_MODE, ProvisioningStep, sto
 from agent.provisioning.running.board_ledger import BoardLedger
 from at.commands.credentials import CredentialType
 from at.protocol.errors import CommandRejected
+from at.tokens.key_formats import key_pem
 
 T = TypeVar("T")
 _MODE = "the change of its mode"
@@ -163,7 +164,7 @@ class CredentialSteps(Struct, frozen=True):
         key = await asyncio.to_thread(
             certificates.load_or_make_host_key, self.key_folder, note.partition(" ")[2]
         )
-        pem = certificates.public_pem(key.public_key())
+        pem = key_pem(key.public_key())
         name = certificates.host_key_name(self.ledger.record.uuid, pem)
 
         async def write() -> None:

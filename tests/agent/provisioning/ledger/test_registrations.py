@@ -25,7 +25,6 @@ from agent.errors import Unauthorized, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
-from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.async_ledger import AsyncLedger
@@ -34,6 +33,7 @@ from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.steps.registrar import KeyAnswer, Registrar
 from at.driver.modem import Modem
 from at.tokens.jwt import read_jwt, verify
+from at.tokens.key_formats import key_pem
 from at.virtual import signing
 from at.virtual.transport import VirtualTransport
 from tests.support.provisioning.ledgers import registrations_of
@@ -231,7 +231,7 @@ class Bench:
 
     async def _identify(self, board: int) -> None:
         async with self.open(BoardLocation("", "", "", str(board))):
-            key = public_pem(signing.identity_key(self.transport.modem.kit).public_key()).strip()
+            key = key_pem(signing.identity_key(self.transport.modem.kit).public_key()).strip()
         self.parted = True
         self.made[key] = board, IDENTITY_KEY
         self.service.keys[UUIDS[board]] = key

@@ -12,15 +12,15 @@ from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.errors import ConfigError, CredentialMissing
 from agent.http import HttpClient, HttpTransport
-from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.steps.registrar import ReadServiceTime, Registrar
 from agent.standin.principal import DEVICE_KEYS
+from at.tokens.key_formats import key_pem
 from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.standin import StandIn
 from tests.support.cloud.standin_clients import api_key, client_with
 
-PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
+PEM = key_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
 
 
 def client_of(standin: StandIn, *, with_key: bool = True) -> HttpClient:
