@@ -280,7 +280,7 @@ def _list_faults(session: Session) -> None:
     if not session.json:
         say(f"--fault {GRAMMAR}")
         for part, text in PARTS.items():
-            for line in wrapped(text, f"  {part:6} ", " " * 9):
+            for line in wrapped(text, f"  {part:6} "):
                 say(line)
         say(f"Example: --fault '{EXAMPLE}'\n")
     for name, kind in FAULTS.items():

@@ -128,4 +128,4 @@ def _fact(key: str, value: object) -> str:
 
 
 def _indented(text: str) -> str:
-    return "\n".join(wrapped(text, " " * 16, " " * 16, width_of_text() - 1))
+    return "\n".join(wrapped(text, " " * 16, width=width_of_text() - 1))

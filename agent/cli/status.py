@@ -144,7 +144,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
     told: set[str] = set()
     head = status.headline
     word = f"{head.state.value}: " if head.state is not State.WELL else ""
-    yield from _wrapped("", f"{word}{head.says}")
+    yield from wrapped(f"{word}{head.says}", "")
     up = _since(agent.since, now)
     yield f"cellagent {agent.version}, profile {agent.profile}, PID {agent.pid}, up {up}"
     parked = f", {outbox.parked} parked" if outbox.parked else ""
@@ -159,7 +159,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
         tries = f"{counted(lane.failures, 'tries')} in {_since(lane.since, now)}"
         text = f"{lane.kind} of {lane.device or '-'}: {tries}"
         what = "" if lane.what == outbox.trouble else f": {lane.what}"
-        yield from _wrapped("!   ", f"{text}, {held}{again}{what}")
+        yield from wrapped(f"{text}, {held}{again}{what}", "!   ")
     for kit in status.kits:
         yield ""
         link = kit.concern(LinkStatus)
@@ -172,7 +172,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
             if each is link:
                 yield from _cause(link, told)
                 for finding in link.findings or []:
-                    yield from _wrapped("  !   ", finding.what)
+                    yield from wrapped(finding.what, "  !   ")
                     yield from _way_out("      ", finding.hint, told)
 
 
@@ -209,22 +209,22 @@ def _concern(
         parts = [f"waiting for {each.trouble}"]
     shown = ", ".join(filter(None, (*parts, facts)))
     first = f"{indent}{mark}  {each.name:12} "
-    yield from _wrapped(first, shown) if shown else [first.rstrip()]
+    yield from wrapped(shown, first) if shown else [first.rstrip()]
     if each.trouble and each.phase is not Phase.WAITING:
-        yield from _wrapped(f"{indent}    ", each.trouble)
+        yield from wrapped(each.trouble, f"{indent}    ")
         yield from _way_out(f"{indent}    ", each.hint, told)
 
 
 def _unreported(each: LocationStatus, told: set[str]) -> Iterator[str]:
     if each.unreported is not None:
-        yield from _wrapped("  !   ", f"not reported: {each.unreported}")
+        yield from wrapped(f"not reported: {each.unreported}", "  !   ")
         yield from _way_out("      ", each.unreported_hint, told)
 
 
 def _cause(link: LinkStatus, told: set[str]) -> Iterator[str]:
     if link.cause is not None:
         cause = link.cause
-        yield from _wrapped("  !   ", f"{cause.says} ({cause.certainty}: {cause.evidence})")
+        yield from wrapped(f"{cause.says} ({cause.certainty}: {cause.evidence})", "  !   ")
         yield from _way_out("      ", cause.next, told)
 
 
@@ -239,13 +239,13 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
     words = f"try: {hint}"
     command = re.search(r"`[^`]+`", words)
     if command is None or len(indent) + len(words) <= width_of_text():
-        yield from _wrapped(indent, words)
+        yield from wrapped(words, indent)
         return
     before, after = words[: command.start()].rstrip(" :;,"), words[command.end() :].strip(" ;,")
-    yield from _wrapped(indent, before if before.endswith("?") else f"{before}:")
+    yield from wrapped(before if before.endswith("?") else f"{before}:", indent)
     yield f"{indent}  {command[0][1:-1]}"
     if after:
-        yield from _wrapped(indent, after)
+        yield from wrapped(after, indent)
 
 
 def _next_try(at: datetime, now: datetime) -> str:
@@ -261,10 +261,6 @@ def _clock(at: datetime, form: str = "%H:%M") -> str:
 
 def _since(then: datetime, now: datetime) -> str:
     return duration((now - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds())
-
-
-def _wrapped(indent: str, text: str) -> list[str]:
-    return wrapped(text, indent, " " * len(indent))
 
 
 def _facts(each: ConcernStatus, now: datetime) -> str:

@@ -28,16 +28,17 @@ def width_of_text() -> int:
     return min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
 
 
-def wrapped(text: str, first: str, indent: str, width: int = 0) -> list[str]:
+def wrapped(text: str, first: str, indent: str | None = None, width: int = 0) -> list[str]:
     """Return `text` behind `first` as lines of at most `width`, or as wide as text is.
 
-    A path or a command stays whole.
+    The further lines stand behind `indent`, usually under the text of the first one. A path or a
+    command stays whole.
     """
     lines = textwrap.wrap(
         re.sub("`[^`]+`", lambda command: command[0].replace(" ", _BLANK), text),
         width or width_of_text(),
         initial_indent=first,
-        subsequent_indent=indent,
+        subsequent_indent=" " * len(first) if indent is None else indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -59,7 +60,7 @@ def folded(text: str, stream: TextIO) -> str:
 def _in_lines(line: str, width: int) -> str:
     columns = [gap.end() for gap in re.finditer(r" {2,}(?=\S)", line[: width // 2])]
     at = columns[-1] if columns else 0
-    return "\n".join(wrapped(line[at:], line[:at], " " * at, width))
+    return "\n".join(wrapped(line[at:], line[:at], width=width))
 
 
 def draws(stream: TextIO) -> bool:

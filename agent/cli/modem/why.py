@@ -117,7 +117,7 @@ def describe(cause: Cause, step: str) -> list[str]:
         "",
         *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", "", _INDENT),
         *([f"{_INDENT}{where}: {_cut(cause.evidence)}"] if cause.evidence else []),
-        *wrapped(f"try: {step}", _INDENT, _INDENT),
+        *wrapped(f"try: {step}", _INDENT),
     ]
 
 
