@@ -62,7 +62,7 @@ _PIN = re.compile(
 # What a shell of Zephyr stores, says that it stores, or is told to use.
 _STORED = re.compile(
     r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
-    r"|\bsetting [\w/.-]*(?:psk|pass\w*|pwd|secret|token) to"
+    r"|\bsetting [\w/.-]*(?:psk|pass\w*|pwd|secret|token) (?:to|saved as)"
     r"|~\$ (?!cred )[^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
 )
 # What a host gives a program: as an option, a setting, or in words.

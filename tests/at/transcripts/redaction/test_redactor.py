@@ -45,6 +45,8 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"http: X-Auth: token={CANARY}{CANARY}",
         f"shell: settings set golioth/psk {CANARY}",
         f"Setting golioth/psk to {CANARY}",
+        f"Setting golioth/psk saved as {CANARY}",
+        f'{{"status": "success", "msg": "setting wifi/psk saved as {CANARY}"}}',
         f'shell: settings write string wifi/pass "{CANARY}"',
         f"app: client_secret = {CANARY}",
         f"mflt: Memfault-Project-Key: {CANARY}",
