@@ -8,6 +8,7 @@ text.
 
 import re
 
+from at.protocol.dialect import PROMPTS
 from at.protocol.line.answer_or_notice import (
     ONE_SHAPE,
     command_name,
@@ -28,6 +29,11 @@ _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
+# A shell prints what it stored on the next line, with no name.
+_SETTING_ASKED = re.compile(
+    r"(?ai)\bsettings (?:get|read(?: \w+)?) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
+    r"(?: --json)?$"
+)
 
 
 class Redactor:
@@ -37,15 +43,23 @@ class Redactor:
         self._identity = IdentityRedactor() if identity else None
         self._pem = PemByLine()
         self._exchange = _SecretExchange()
+        self._setting_asked = False
 
     def clean_command(self, data: bytes) -> bytes:
         """Return a line that is sent without its secrets."""
         cleaned = self.clean(data)
         self._exchange.sent(data, cleaned)
+        self._setting_asked = _asks_for_setting(data)
         return cleaned
 
     def clean_answer(self, data: bytes) -> bytes:
         """Return a line of the modem without its secrets, those included that their place tells."""
+        text = data.decode("latin-1").strip(_ENDS)
+        if _asks_for_setting(data) or PROMPTS.search(data):
+            self._setting_asked = _asks_for_setting(data)
+        elif self._setting_asked and text and _LOG.match(text) is None:
+            self._setting_asked = False
+            return data.replace(text.encode("latin-1"), b"{redacted:password}", 1)
         return self._exchange.received(data, self.clean(data))
 
     def clean(self, data: bytes) -> bytes:
@@ -58,6 +72,10 @@ class Redactor:
         cleaned = _without_secrets(self._identity.clean(data))
         self._identity.note_written(data, cleaned)
         return cleaned
+
+
+def _asks_for_setting(line: bytes) -> bool:
+    return _SETTING_ASKED.search(line.decode("latin-1").rstrip(_ENDS)) is not None
 
 
 def _without_secrets(data: bytes) -> bytes:

@@ -202,6 +202,35 @@ def test_a_secret_of_another_protocols_own_line_is_hidden(line: str) -> None:
     assert CANARY not in Redactor().clean(f"{line}\r\n".encode()).decode()
 
 
+@pytest.mark.parametrize("prompt", ["uart:~$ ", ""])
+@pytest.mark.parametrize(
+    "asked", ["get golioth/psk", "read string wifi/pass", "get wifi/key --json"]
+)
+def test_a_setting_that_a_shell_prints_alone_on_the_next_line_is_hidden(
+    asked: str, prompt: str
+) -> None:
+    redactor = Redactor()
+    asked = f"{prompt}settings {asked}\r\n"
+    assert redactor.clean_answer(asked.encode()).decode() == asked
+    log = b"[00:00:01.000,000] <inf> app: tick\r\n"
+    assert redactor.clean_answer(log) == log
+    assert redactor.clean_answer(b"\r\n") == b"\r\n"
+    assert redactor.clean_answer(CANARY.encode() + b"\r\n") == b"{redacted:password}\r\n"
+    assert redactor.clean_answer(b"+CFUN: 1\r\n") == b"+CFUN: 1\r\n"
+
+
+def test_what_is_no_setting_that_was_asked_for_stays() -> None:
+    redactor = Redactor()
+    for line in (b"settings get app/period", b"3600", b"settings get golioth/psk-id", b"kit-7"):
+        assert redactor.clean_answer(line) == line
+    redactor.clean_answer(b"uart:~$ settings get golioth/psk\r\n")
+    assert redactor.clean_answer(b"uart:~$ at AT+CFUN?\r\n") == b"uart:~$ at AT+CFUN?\r\n"
+    assert redactor.clean_answer(b"+CFUN: 1\r\n") == b"+CFUN: 1\r\n"
+    redactor.clean_answer(b"settings get golioth/psk\r\n")
+    redactor.clean_command(b"AT+CFUN?\r")
+    assert redactor.clean_answer(b"+CFUN: 1\r\n") == b"+CFUN: 1\r\n"
+
+
 @pytest.mark.parametrize("what", ["\x1b[0m", "requestSetProfile["])
 def test_what_may_begin_a_log_line_is_looked_at_once(what: str) -> None:
     """By the square of their number these would take minutes, beyond the limit of a test."""
