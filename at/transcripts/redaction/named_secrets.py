@@ -103,6 +103,13 @@ _CHAP_SECRET = re.compile(r"(?a)([\w\"][ \t]{1,20}\*[ \t]{1,20}\")[^\"{\r\n]+(?=
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
+_APDU = re.compile(
+    r"(?ai)(?P<lead>\bapdu\b[ _:-]{0,3}(?:(?P<asked>req(?:uest)?|c(?:omman|m)d)"
+    r"|(?P<answer>r(?:e?sp|esponse)))?\W{0,4})"
+    r"(?P<bytes>(?:[0-9a-f]{2} ?){8,}[0-9a-f]?)(?![0-9a-z])"
+)
+"""As firmware with a SIM of its own logs it: files, PINs and keys are behind its header."""
+
 
 class _Named(NamedTuple):
     """What is secret behind some name, and what is shown for it."""
@@ -115,6 +122,14 @@ class _Named(NamedTuple):
 
 def _digits_hidden(pdu: re.Match[str]) -> str:
     return pdu[0].replace(pdu[1], "0" * len(pdu[1]))
+
+
+def _data_hidden(apdu: re.Match[str]) -> str:
+    data = apdu["bytes"]
+    zeros = re.sub("[^ ]", "0", data)
+    if apdu["asked"]:
+        return f"{apdu['lead']}{data[:8]}{zeros[8:]}"
+    return f"{apdu['lead']}{zeros[:-4]}{data[-4:] if apdu['answer'] else zeros[-4:]}"
 
 
 _IN_WORDS = (
@@ -138,6 +153,7 @@ _ROWS = (
     _Named(("etprofile[",), (_PROFILE,), r"\1{redacted:password}"),
     _Named(("* ", "*\t"), (_CHAP_SECRET,), r"\1{redacted:password}"),
     _Named(("://",), (_LOGIN,), "{redacted:password}"),
+    _Named(("apdu",), (_APDU,), _data_hidden),
     _Named(("sms", "pdu"), (_PDU,), _digits_hidden),
 )
 _ROWS_IN_ASCII = tuple(row._replace(signs=tuple(filter(str.isascii, row.signs))) for row in _ROWS)

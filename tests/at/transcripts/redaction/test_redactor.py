@@ -46,6 +46,11 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"shell: settings set golioth/psk {CANARY}",
         f"Setting golioth/psk to {CANARY}",
         f"Setting golioth/psk saved as {CANARY}",
+        f"softsim: SoftSIM APDU request0020000108{CANARY}",
+        f"softsim: SoftSIM APDU response08{CANARY}9000",
+        f"softsim: SoftSIM APDU response: 08 {' '.join(re.findall('..', CANARY))} 90 00",
+        f"card: APDU={CANARY}9000",
+        f"softsim: SoftSIM APDU request00dc010436a{CANARY}c",
         f'{{"status": "success", "msg": "setting wifi/psk saved as {CANARY}"}}',
         f'shell: settings write string wifi/pass "{CANARY}"',
         f"app: client_secret = {CANARY}",
@@ -217,6 +222,15 @@ def test_a_setting_that_a_shell_prints_alone_on_the_next_line_is_hidden(
     assert redactor.clean_answer(b"\r\n") == b"\r\n"
     assert redactor.clean_answer(CANARY.encode() + b"\r\n") == b"{redacted:password}\r\n"
     assert redactor.clean_answer(b"+CFUN: 1\r\n") == b"+CFUN: 1\r\n"
+
+
+def test_of_an_apdu_its_header_and_its_status_stay() -> None:
+    cleaned = Redactor().clean(
+        b"softsim: APDU request00b0000009, APDU response0829430500975421439000"
+    )
+    assert cleaned == b"softsim: APDU request00b0000009, APDU response0000000000000000009000"
+    request = b"softsim: APDU request0020000108" + CANARY.encode()
+    assert Redactor().clean(request) == b"softsim: APDU request00200001" + b"0" * 14
 
 
 def test_what_is_no_setting_that_was_asked_for_stays() -> None:
