@@ -169,7 +169,7 @@ def _refuse_foreign(shape: Shape, heads: list[Head]) -> None:
         way for mark, way in _READ_ELSEWHERE if any(mark.search(head.raw) for head in heads)
     )
     hint = next(elsewhere, _READ)
-    if count:
+    if count and count >= len(heads) - len(others):  # else it is the kit's log, with some of that
         raise TranscriptError(
             f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
             hint=hint,

@@ -55,6 +55,13 @@ def test_what_a_console_holds_is_refused_with_the_command_that_reads_it(
     assert f"`cellagent {reads}" in refused.value.hint
 
 
+@pytest.mark.parametrize("other", ["Initializing...", "Starting kit at 64 MHz", '{\n"cfg": {}\n}'])
+def test_a_kits_own_log_is_read_whatever_else_it_prints(other: str) -> None:
+    logged = "[00:00:00.250,000] <err> os: ***** MPU FAULT *****\n" * 4
+    lines = [line.text for line in read_log(f"{other}\n{logged}".encode()).lines]
+    assert lines == [*other.split("\n"), *logged.splitlines()]
+
+
 def test_a_bootloaders_log_is_none_of_an_arduino() -> None:
     with pytest.raises(TranscriptError, match="no AT command, no answer"):
         read_log(b"I: Starting bootloader\nI: Jumping to the first image slot\n")
