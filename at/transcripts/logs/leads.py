@@ -53,8 +53,11 @@ LEADS = (
     ),  # of a mail that was quoted
     re.compile(r"(?:\[(?P<millis>\d{1,10})\] )?### AT: ?(?=AT)"),  # of sketches with TinyGSM
     re.compile(rf"(?>(?:{PROMPT}\s*)+)(?={kit_log.ANY_BEGIN})"),
-    # Python's logging: the level, the name of the logger.
-    re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
+    # Python's logging: the level, the name of the logger; with twister's, the mark of its harness.
+    re.compile(
+        rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"
+        r"(?:(?<=\.device_adapter:) #: ?)?"
+    ),
     re.compile(  # of an ESP32
         r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: "
         rf"|[\w.-]+: (?=(?:{RIGHT}|{LEFT}) ))"

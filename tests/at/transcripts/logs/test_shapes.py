@@ -186,6 +186,10 @@ MARKED = {
     ),
     "twister": log_of("D: DEVICE: {}", "D: DEVICE: {}"),
     "twister's shell": log_of("DEBUG   - DEVICE: uart:~$ at {}", "DEBUG   - DEVICE: {}"),
+    "twister's harness by itself": log_of(
+        "17:01:18.4:DEBUG:twister_harness.device.device_adapter: #: uart:~$ at {}",
+        "17:01:18.493:DEBUG:twister_harness.device.device_adapter: #: {}",
+    ),
     "twister's harness": log_of(
         "DEBUG   - PYTEST: DEBUG:twister_harness.device.device_adapter:#: uart:~$ at {}",
         "DEBUG   - PYTEST: DEBUG:twister_harness.device.device_adapter:#: {}",
