@@ -21,7 +21,7 @@ from at.transcripts.logs.lines import LONGEST_LINE, Head, LogLine, Side, without
 from at.transcripts.logs.shapes import COMMAND, NAMED_ANSWER, Shape
 from at.transcripts.logs.sides import OF_THE_KIT, SAMPLE_LINES, score_of, sides_of, sides_with_ends
 from at.transcripts.logs.terminal import shown
-from at.transcripts.logs.wrapping import divided, rejoined, straight, uncut, unwrapped
+from at.transcripts.logs.wrapping import divided, rejoined, straight, uncut, unwrapped, visible
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
 
@@ -111,7 +111,7 @@ def _is_binary(begin: bytes) -> bool:
 def _heads(lines: Iterable[str]) -> Iterator[Head]:
     """Yield the lines that say something. Raises TranscriptError if there is none."""
     head = None
-    screen = ((number, shown(line)) for number, line in unwrapped(lines))
+    screen = ((number, shown(line)) for number, line in unwrapped(map(visible, lines)))
     for number, line in without_dumps(rejoined(uncut(divided(screen)))):
         head = without_leads(line, number)
         yield head

@@ -47,6 +47,8 @@ _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*"
 """A line in Markdown, in bold or as code."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '"""" ')
 """Forums make quotes curly, and blanks such that break no line."""
+_INVISIBLE = str.maketrans("", "", "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad")
+"""What wikis and chats set into a text so that it may break there, or not."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 
 
@@ -179,6 +181,11 @@ def straight(line: str) -> str:
     """Return a line with straight quotes; in a credential, curly ones are its own defect."""
     is_straight = line.isascii() or "CMNG" in line or "-----" in line
     return line if is_straight else line.translate(STRAIGHT)
+
+
+def visible(line: str) -> str:
+    """Return a line without the signs that nobody sees."""
+    return line if line.isascii() else line.translate(_INVISIBLE)
 
 
 def _with_commas(line: str) -> str:

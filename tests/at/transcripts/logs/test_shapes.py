@@ -186,6 +186,8 @@ MARKED = {
     ),
     "twister": log_of("D: DEVICE: {}", "D: DEVICE: {}"),
     "twister's shell": log_of("DEBUG   - DEVICE: uart:~$ at {}", "DEBUG   - DEVICE: {}"),
+    "signs that nobody sees": log_of("\u200b{}\u200b", "\ufeff{}\u2060"),
+    "signs that nobody sees, before marks": log_of("\u2060> {}", "\u2060< {}"),
     "twister's harness by itself": log_of(
         "17:01:18.4:DEBUG:twister_harness.device.device_adapter: #: uart:~$ at {}",
         "17:01:18.493:DEBUG:twister_harness.device.device_adapter: #: {}",
