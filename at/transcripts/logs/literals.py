@@ -10,7 +10,9 @@ from at.transcripts.steps import Direction
 # As repr() writes them: a text with other escapes was written by something else.
 _INSIDE = r"[^{}\\]|\\(?:[abfnrtv'\"\\]|x[0-9a-fA-F]{{2}})"
 _LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.format(chr(34))})*\")")
-_BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:=()\[\]{{}}]")
+_BETWEEN = re.compile(
+    rf"bytes?(?:array)?(?=\()|(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:=()\[\]{{}}]"
+)
 
 
 def literals(line: str) -> list[tuple[Direction | None, str]]:

@@ -188,6 +188,7 @@ MARKED = {
     "twister's shell": log_of("DEBUG   - DEVICE: uart:~$ at {}", "DEBUG   - DEVICE: {}"),
     "signs that nobody sees": log_of("\u200b{}\u200b", "\ufeff{}\u2060"),
     "signs that nobody sees, before marks": log_of("\u2060> {}", "\u2060< {}"),
+    "bytearray": log_of("TX: bytes('{}\\r')", "RX: bytearray(b'\\r\\n{}\\r\\n')"),
     "twister's harness by itself": log_of(
         "17:01:18.4:DEBUG:twister_harness.device.device_adapter: #: uart:~$ at {}",
         "17:01:18.493:DEBUG:twister_harness.device.device_adapter: #: {}",
