@@ -95,6 +95,11 @@ LEADS = (
     re.compile(
         rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d{{1,2}} {_TIME_OF_LOG} \d{{4}}\]?:? ?"
     ),  # Tera Term, C's ctime
+    re.compile(  # the same, as dmesg -T, in another language
+        r"\[[^\W\d_]{1,5}\.? (?:[^\W\d_]{1,5}\.?|\d{1,2}\w) +\d{1,2} "
+        rf"{_TIME_OF_LOG} \d{{4}}\] ?"
+    ),
+    re.compile(rf"\[\d{{1,3}} {_TIME_OF_LOG}\] ?"),  # Tera Term's, days and hours since it began
     re.compile(
         r"(?P<bracket>\[)?(?:(?P<microseconds>1\d{15})|(?P<millis>1\d{12})"
         r"|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
@@ -108,6 +113,9 @@ LEADS = (
     re.compile(r"\| [A-Z]+ *\| [\w.<>]+:[\w<>]+:\d+ - "),  # loguru's: level, function and line
     re.compile(rf"[\w.-]+ +(?=(?:DEBUG|INFO): +(?:{RIGHT}|{LEFT}) )"),  # before its level
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
+    re.compile(r"[VDIWEF]/[\w.-]+ *\( *\d+\): "),  # and in brief
+    # The path of a module of Rust, or a file of Go and its line.
+    re.compile(rf"(?:\w+(?:::\w+)+:|[\w./-]+\.go:\d+)\s+(?=(?:{RIGHT}|{LEFT}|[<>]) )"),
     re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
     re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's

@@ -189,6 +189,20 @@ MARKED = {
     "signs that nobody sees": log_of("\u200b{}\u200b", "\ufeff{}\u2060"),
     "signs that nobody sees, before marks": log_of("\u2060> {}", "\u2060< {}"),
     "bytearray": log_of("TX: bytes('{}\\r')", "RX: bytearray(b'\\r\\n{}\\r\\n')"),
+    "dmesg in German": log_of("[Mi Mai  6 10:00:01 2026] {}", "[Mi Mai  6 10:00:01 2026] {}"),
+    "Tera Term in Japanese": log_of(
+        "[\u6c34 5\u6708 06 10:00:01.123 2026] {}", "[\u6c34 5\u6708 06 10:00:01.123 2026] {}"
+    ),
+    "Tera Term, since it began": log_of("[0 10:00:01.123] {}", "[0 10:00:01.123] {}"),
+    "Android's log in brief": log_of("D/AtModem( 1234): > {}", "D/AtModem( 1234): < {}"),
+    "Rust's tracing": log_of(
+        "2026-05-06T10:00:01.1Z DEBUG modem::at: -> {}",
+        "2026-05-06T10:00:01.2Z DEBUG modem::at: <- {}",
+    ),
+    "Go's zap": log_of(
+        "2026-05-06T10:00:01.1Z\tDEBUG\tat/port.go:12\t> {}",
+        "2026-05-06T10:00:01.2Z\tDEBUG\tat/port.go:12\t< {}",
+    ),
     "twister's harness by itself": log_of(
         "17:01:18.4:DEBUG:twister_harness.device.device_adapter: #: uart:~$ at {}",
         "17:01:18.493:DEBUG:twister_harness.device.device_adapter: #: {}",
