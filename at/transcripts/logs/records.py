@@ -22,7 +22,7 @@ COLUMNS = {
         r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source|(?:analyzer )?name", re.IGNORECASE
     ),
     "data": re.compile(
-        r"[@_]?(?:data|bytes|text|message|payload|content|line|raw|value)"
+        r"[@_]?(?:data|bytes|text|message|msg|payload|content|line|raw|value)"
         r"|decoded protocol result",
         re.IGNORECASE,
     ),
@@ -209,12 +209,17 @@ def _columns_of(names: Iterable[str]) -> dict[str, int]:
 def without_record(line: str) -> str:
     """Return an object of JSON, or a line of name=value, as the line that it holds.
 
-    It is a row of a table if it names direction and data, or a logger's if it names a level.
+    It is a row of a table if it says a direction and has data, or a logger's if it names a level.
     """
     record = _record_in(line)
+    row = [str(value).strip() for value in record.values()]
+    sides = {at for at, cell in enumerate(row) if direction_of(cell)}
+    if len(sides) == 1:  # whatever the member is called
+        columns = _columns_of("" if at in sides else name for at, name in enumerate(record))
+        if "data" in columns:
+            return _Table("", len(row), columns | {"direction": sides.pop()}).line(row)
     columns = _columns_of(record)
-    if {"direction", "data"} <= columns.keys():
-        row = [str(value).strip() for value in record.values()]
+    if {"direction", "data"} <= columns.keys() and _OF_LOGGERS.isdisjoint(map(str.lower, record)):
         return _Table("", len(row), columns).line(row)
     record = {name.lower(): value for name, value in record.items()}  # journald's are capital
     message = next((record[name] for name in _MESSAGES if name in record), None)

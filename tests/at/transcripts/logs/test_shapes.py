@@ -365,6 +365,19 @@ MARKED = {
         "[00:00:01.500,000] <dbg> modem_cmd_handler.process_rx_buf: match cmd [{}] (len:2)",
     ),
     "Zephyr's log at its smallest": log_of("D: Sending AT command to set NB-IoT: {}", "D: {}"),
+    "objects of JSON, the direction by another name": "".join(
+        json.dumps({"at": "2026-05-06T10:00:01Z", "event": side.value[:4], "line": text}) + "\n"
+        for side, text in SESSION
+    ).replace("rece", "rx"),
+    "objects of a logger with a name": "".join(
+        json.dumps({"level": "debug", "name": "at", "message": text}) + "\n" for _, text in SESSION
+    ),
+    "Go's slog": "".join(
+        f"time=2026-05-06T10:00:01.1Z level=DEBUG msg={side.value} data={json.dumps(text)}\n"
+        for side, text in SESSION
+    )
+    .replace("msg=sent", "msg=TX")
+    .replace("msg=received", "msg=RX"),
     "an array of JSON": "".join(
         (
             "[",
