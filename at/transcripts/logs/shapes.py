@@ -280,7 +280,7 @@ FOREIGN = (
         re.compile(
             r"\d\d:\d\d:\d\d\.\d{3} -> |ets [A-Z][a-z]{2} +\d+ \d{4}|rst:0x[0-9a-f]+ |"
             r"\[\d+\] ### |### TinyGSM|"
-            r"(?:Setup|Setup done|Starting(?! bootl)|Initiali[sz]ing|Connecting)\b.*(?:\.\.\.|!)?$",
+            r"(?:Setup|Setup done|Starting(?! bootl)|Initiali[sz]ing|Connecting)\b.*(?:\.\.\.|!)$",
             re.IGNORECASE,
         ),
     ),

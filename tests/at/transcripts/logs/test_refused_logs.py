@@ -62,9 +62,16 @@ def test_a_kits_own_log_is_read_whatever_else_it_prints(other: str) -> None:
     assert lines == [*other.split("\n"), *logged.splitlines()]
 
 
-def test_a_bootloaders_log_is_none_of_an_arduino() -> None:
+@pytest.mark.parametrize(
+    "log",
+    [
+        "I: Starting bootloader\nI: Jumping to the first image slot\n",
+        "*** Booting nRF Connect SDK v2.9.0 ***\nInitializing modem library\nNormal mode set.\n",
+    ],
+)
+def test_a_kits_start_is_none_of_an_arduino(log: str) -> None:
     with pytest.raises(TranscriptError, match="no AT command, no answer"):
-        read_log(b"I: Starting bootloader\nI: Jumping to the first image slot\n")
+        read_log(log.encode())
 
 
 def test_each_kind_that_is_refused_has_an_example() -> None:
