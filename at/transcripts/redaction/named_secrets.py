@@ -94,6 +94,8 @@ _SHORT_OPTION = re.compile(
 _SIM_KEY = re.compile(
     r"(?ai)(?<![a-z0-9])((?:ki|opc?|k(?=[:=]))[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])"
 )
+_SIM_PROFILE = re.compile(r"(?ai)(?<![0-9a-z])01120[89][0-9a-f]{16}0214[0-9a-f]{20,}")
+"""The profile of a SoftSIM: behind IMSI and card number, in hex with its length, come the keys."""
 _PROFILE = re.compile(
     r"(?a)(\brequest[GS]etProfile\[[^\]]{0,40}\] [^/\s]{0,100}/)(?!//\d)\S*(?=/\d)"
 )
@@ -150,6 +152,7 @@ _ROWS = (
         r"\1{redacted:pin}",
     ),
     _Named(("ki", "op", "k:", "k="), (_SIM_KEY,), r"\1{redacted:key}"),
+    _Named(("01120",), (_SIM_PROFILE,), "{redacted:key}"),
     _Named(("etprofile[",), (_PROFILE,), r"\1{redacted:password}"),
     _Named(("* ", "*\t"), (_CHAP_SECRET,), r"\1{redacted:password}"),
     _Named(("://",), (_LOGIN,), "{redacted:password}"),
