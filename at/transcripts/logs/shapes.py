@@ -275,6 +275,7 @@ FOREIGN = (
         ),
     ),
     Foreign("ESP-IDF", re.compile(r"(?:[EWID] \(\d+\) [\w.-]+: )|I \([\d:.]+\) \w+: ")),
+    Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{PROMPT}")),
     Foreign(
         "Arduino",
         re.compile(
@@ -284,7 +285,6 @@ FOREIGN = (
             re.IGNORECASE,
         ),
     ),
-    Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{PROMPT}")),
     Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "a table without a heading time,direction,data",

@@ -22,6 +22,7 @@ OTHERS = (
     ("Arduino", "ets Jun  8 2016 00:22:57\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n"),
     ("ESP-IDF", "I (29) boot: ESP-IDF v4.4 2nd stage bootloader\nI (58) boot: chip revision: 3\n"),
     ("Zephyr shell", "uart:~$ kernel version\nZephyr version 3.5.0\nuart:~$ \n"),
+    ("Zephyr shell", "Initializing modemlib...\nInitialized modemlib\nmosh:~$\n"),
     ("Zephyr shell", "[00:00:00.250,000] <inf> app: up\nuart:~$ help\nPlease press Tab\n"),
     ("a table without a heading", "10:00:01.0,TX,AT+CGMR\n10:00:02.0,RX,OK\n"),
     ("a table without a heading", "| AT+CGMR | OK |\n"),
