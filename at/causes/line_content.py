@@ -80,13 +80,13 @@ _ENDS = re.compile(
     r"|Q(?:I|SSL|MT)CLOSE|QIDEACT|QMTDISC|QPOWD|CIP(?:SHUT|CLOSE)|CACLOSE|CMQTT(?:DISC|STOP)"
     r"|NETCLOSE|SAPBR=0|CG(?:ACT|ATT)=0|S[MH]DISC|UMQTTC=0|USOCL|CPOWD|COPS=2|CFUN=[04]\b)"
     r"|D[^*]+;|#SD=)|AT(?:D|[+#]\w*(?:ACT|OPEN|CONN?|START|TCPCLI|SOCO|CFUN)=|\+SAPBR=1))"
-    r"|^(?P<ring>RING)\b",
+    r"|^(?P<ring>RING)\b|(?:^|~\$ )(?:net iface|ppp) (?:(?P<down>down)|up)\b",
     re.IGNORECASE,
 )
 """What ends a connection or has one that ends of itself, such as a call; else, what opens one."""
 _ENDED = re.compile(
     r"\+APP PDP: .*|\+QMTSTAT: .*|\+(?:QIURC|CIPCLOSE|IPCLOSE|SAPBR)\b.*|\+CGEV: .*DEACT.*"
-    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY",
+    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY|\bIPv[46] connectivity lost\b",
     re.IGNORECASE,
 )
 
@@ -94,7 +94,7 @@ _ENDED = re.compile(
 def asked_to_end(text: str) -> bool | None:
     """Return whether a line asks for an end, False if it opens anew, None if it does neither."""
     found = _ENDS.search(text)
-    return None if found is None else bool(found["ends"] or found["ring"])
+    return None if found is None else bool(found["ends"] or found["ring"] or found["down"])
 
 
 def without_harmless(text: str, *, ended: bool) -> str:
