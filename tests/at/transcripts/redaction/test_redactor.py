@@ -12,6 +12,7 @@ from tests.support.modem.secret_spellings import spelled
 
 CANARY = "c0ffee5ec2e7"
 LOG = "[00:00:07.250,000] <inf> app: up"
+PROFILE = f"01120809101010325406360214980010325476981032140320{CANARY}"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7
 
 
@@ -50,8 +51,8 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"softsim: SoftSIM APDU response08{CANARY}9000",
         f"softsim: SoftSIM APDU response: 08 {' '.join(re.findall('..', CANARY))} 90 00",
         f"card: APDU={CANARY}9000",
-        f"01120809101010325406360214980010325476981032140320{CANARY}",
-        f'CONFIG_SOFTSIM_STATIC_PROFILE="01120809101010325406360214980010325476981032140320{CANARY}"',
+        f"app: {PROFILE}",
+        f'app: CONFIG_SOFTSIM_STATIC_PROFILE="{PROFILE}"',
         f"softsim: SoftSIM APDU request00dc010436a{CANARY}c",
         f'{{"status": "success", "msg": "setting wifi/psk saved as {CANARY}"}}',
         f'shell: settings write string wifi/pass "{CANARY}"',
