@@ -117,6 +117,11 @@ LEADS = (
     # The path of a module of Rust, or a file of Go and its line.
     re.compile(rf"(?:\w+(?:::\w+)+:|[\w./-]+\.go:\d+)\s+(?=(?:{RIGHT}|{LEFT}|[<>]) )"),
     re.compile(r"(?P<kit>[A-Za-z][\w-]*): (?=[<>] )"),  # oFono's, the name of the channel
+    # The name that a program's own prints have in brackets before an arrow.
+    re.compile(
+        r"(?P<square>\[)?(?(square)|\()[A-Za-z][\w .-]{1,20}(?(square)\]|\))\s+"
+        rf"(?=(?:{LEFT}|<)\s|(?:{RIGHT}|>)\s+AT)"
+    ),
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
     re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's
     # The number of a line or of a step, and the sign of a list.

@@ -144,6 +144,7 @@ SHAPES = (
     Shape("> AT", _after(rf"(?:>|{RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
     # A mail's quotes, too: of what was sent and received alike.
     Shape("-> AT, -> OK", received=_after(r"(?:-?|>[> ]*)>(?!\S)|-?>|→"), rest=Rest.BY_LOOK),
+    Shape("AT, <- OK", received=_after(rf"(?:{LEFT}|{RIGHT}|<)(?!\S| *AT)"), rest=Rest.BY_LOOK),
     Shape(
         "uart:~$ at AT+X",
         _whole(

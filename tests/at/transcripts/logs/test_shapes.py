@@ -59,6 +59,9 @@ MARKED = {
     "[AT+X] / {+X}": log_of("[{}]", "{{{}}}"),
     "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
     "reversed arrows": log_of("<- {}", "-> {}"),
+    "a name in brackets before arrows": log_of("[AT] >>> {}", "[AT] <<< {}"),
+    "a name in round ones before arrows": log_of("(modem 1) > {}", "(modem 1) < {}"),
+    "a name for each side before arrows": log_of("[Host] -> {}", "[nRF9151] <- {}"),
     "times, then marks": log_of("2026-02-10 12:00:00.100 TX: {}", "2026-02-10 12:00:00.200 RX: {}"),
     "grabserial's times": log_of("[12:00:00.100000 0.000001] {}", "[12:00:00.200000 0.100000] {}"),
     "C-Kermit's time": log_of("12:00:00.100: {}", "12:00:00.200: {}"),
@@ -218,6 +221,8 @@ MARKED = {
         "2026/11/02 10:00:01 w: {}", "2026/11/02 10:00:01 r:\n{}\n"
     ),
     "an arrow before an answer alone": log_of("{}", "→ {}"),
+    "an arrow to the left before an answer alone": log_of("{}", "<- {}"),
+    "a long arrow before an answer alone": log_of("{}", "--> {}"),
     "a manual's prompt": log_of("$ at {}", "{}"),
     "Markdown": log_of("**{}**", "`{}`"),
     "tags without blanks": log_of("[MODEM][TX] {}", "[MODEM][RX] {}"),
