@@ -159,13 +159,26 @@ async def test_runs_before_a_command_was_named_and_those_of_other_stations_are_n
 REFUSES = "import sys; r = sys.stdin.read(); sys.stderr.write('one\\nMES is away\\n'); sys.exit(3)"
 
 
-async def test_a_failing_command_keeps_the_records_and_is_told_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (python(REFUSES), f"{sys.executable} ended with exit code 3: MES is away"),
+        (  # which was there as the run began
+            OnBoardCommand(("/no-such/mes",), 30.0),
+            "/no-such/mes cannot be started: No such file or directory",
+        ),
+    ],
+    ids=["fails", "is gone"],
+)
+async def test_a_failing_command_keeps_the_records_and_is_told_once(
+    tmp_path: Path, command: OnBoardCommand, why: str
+) -> None:
     ledger, ids = with_runs(tmp_path, (UUID, "failed"), (OTHER, "done"), (UUID, "done"))
     told: list[str] = []
-    handover = Handover(ledger, python(REFUSES), told.append)
+    handover = Handover(ledger, command, told.append)
     assert not await handover.give_all()
     assert not await handover.give_all()
-    assert told == [f"{sys.executable} ended with exit code 3: MES is away"]
+    assert told == [why]
     file = tmp_path / "given"
     assert await give(ledger, writes_to(file))
     assert [one["run"]["id"] for one in given_to(file)] == ids
