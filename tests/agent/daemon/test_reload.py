@@ -184,6 +184,7 @@ async def test_an_agent_that_is_stopped_in_a_reload_leaves_its_kits_as_at_any_ot
         agent.stop()
         await running
         assert reloading.done()
+        await agent.reload()  # SIGHUP came as it ended
         assert asyncio.all_tasks() == before
         async with open_modem(kit["port"]) as modem:
             assert modem._cmee_before == 0, "it was put back"
