@@ -208,11 +208,7 @@ class Agent:
                 if self._stopping.is_set():
                     return  # a mistake in the profile was told; nothing is begun any more
                 client = connect(configuration, unattended=True)
-                try:
-                    await self._listen_as(configuration)
-                except AgentError:
-                    await client.close()
-                    raise
+                await self._listen_as(configuration)
                 self.outbox.set_limits(configuration.profile.outbox)
                 await self._apply(configuration, client)
                 self._housekeeping.log(logging.INFO, "the profile was read again")
