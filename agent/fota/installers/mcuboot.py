@@ -296,8 +296,6 @@ class McubootInstaller:
         except (SMPTransportDisconnected, OSError) as away:
             said = str(away) or type(away).__name__
             raise _Silent(f"{said}{_ECHO if transport.echoes else ''}") from away
-        except SMPUploadError:
-            raise
         except SMPClientException as odd:
             said = " ".join(str(odd).split())
             raise _Silent(f"its answer is not SMP: {said}") from odd
