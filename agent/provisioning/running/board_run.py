@@ -136,7 +136,7 @@ class BoardRun:
             outcome = self._reached()  # at the second try
         try:
             await self._conclude(outcome)
-        except (AgentError, AtError) as error:
+        except AgentError as error:
             # The ledger itself is gone: what went wrong before that is the better reason.
             return self._failed(error) if outcome.ok else outcome
         return outcome
