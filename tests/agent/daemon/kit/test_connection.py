@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
 
+import cbor2
 import pytest
 
 from agent.auth.credential import Keyring
@@ -22,13 +23,15 @@ from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob
 from agent.daemon.status import StatusRegistry
+from agent.errors import Unreachable
 from agent.fota.job_step import JobEvent
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.http import HttpClient
+from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait
-from at.protocol.errors import LinkLost
+from at.protocol.errors import CommandTimeout, LinkLost
 from at.tokens.jwt import Jwt
 from at.virtual.console import export_lines
 from tests.support.cloud.credential_calls import Modem as TokenMaker
@@ -388,3 +391,45 @@ def test_what_is_under_way_for_the_kit_before_ends_where_another_is_here(
     assert sorted(begun) == [("find", False), ("find", True), ("pull", False), ("pull", True)]
     assert not ended, "it was done in the name of the other kit"
     assert not any(status.last for _, status in registry.statuses() if hasattr(status, "last"))
+
+
+@pytest.mark.parametrize("error", [Unreachable("no network", sent=False), CommandTimeout("late")])
+def test_how_a_job_ended_is_told_where_the_look_for_another_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    """The cloud may not have been told yet: it is asked again, and the result is known here."""
+    result = JobResult(
+        job_id="job-1", status=JobStatus.SUCCEEDED, detail="v2 runs", at=NOW.isoformat()
+    )
+
+    @asynccontextmanager
+    async def runner(*_: object, **__: object) -> AsyncIterator[object]:
+        pull = AsyncMock(side_effect=error)
+        yield SimpleNamespace(pull=pull, journal=SimpleNamespace(results=(result,)))
+
+    async def look_after() -> None:
+        kit.start()
+        await asyncio.sleep(30.0)
+        await kit.stop()
+
+    monkeypatch.setattr(updates, "runner_of_kit", runner)
+    modem = LineModem(imei_and_firmware_by_the_time, lambda _command: 0.001)
+    kit = kit_of(modem, tmp_path, monkeypatch, registry := StatusRegistry())
+    virtual_time.run(look_after())
+    (fota,) = (status for _, status in registry.statuses() if isinstance(status, FotaStatus))
+    assert str(error) in str(fota.trouble)
+    assert fota.last is not None
+    assert (fota.last.job, fota.last.status) == ("job-1", "SUCCEEDED")
+
+
+async def test_what_a_kit_sends_after_a_hold_does_not_go_under_the_version_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kit = kit_of(LineModem(), tmp_path, monkeypatch, StatusRegistry())
+    event = {2: 1, 3: 1, 7: "kit", 10: "main", 9: "1.0.0", 6: "board-1", 4: {}}
+    for chunk in encode(b"\x02" + cbor2.dumps(event), 80):
+        kit.events.names.observe(chunk)
+    assert kit.events.names.identity().software_version == "1.0.0"
+    async with link.hold(kit.link, "west flash"):
+        pass
+    assert kit.events.names.identity().software_version == "unknown"
