@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent.observability.ingest.chunk_codec import crc16
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import Selection, unnamed
@@ -112,16 +114,26 @@ def test_a_message_of_which_a_chunk_was_lost_is_the_same_as_no_other(tmp_path: P
             assert box.put([first, *rest]).duplicates == 0
 
 
-def test_equal_dumps_between_two_starts_are_one_crash_for_ten_minutes(tmp_path: Path):
+@pytest.mark.parametrize(
+    "items",
+    [
+        [NewItem(ItemKind.COREDUMP, "kit", b"one"), NewItem(ItemKind.COREDUMP, "kit", b"two")],
+        [chunk(1), chunk(2)],
+    ],
+    ids=["dumps", "messages"],
+)
+def test_equal_items_between_two_starts_are_the_same_for_ten_minutes(
+    tmp_path: Path, items: list[NewItem]
+):
     clock = Clock()
     with outbox(tmp_path, clock=clock) as box:
-        dumps = [NewItem(ItemKind.COREDUMP, "kit", body, starts=1) for body in (b"one", b"two")]
-        assert box.put(dumps).duplicates == 0
+        items = [replace(item, starts=1) for item in items]
+        assert box.put(items).duplicates == 0
         clock.now += 599
-        assert box.put(dumps).duplicates == 2
+        assert box.put(items).duplicates == 2
         clock.now += 2
-        assert box.put(dumps).duplicates == 0
-        again = [replace(dump, starts=2) for dump in dumps]
+        assert box.put(items).duplicates == 0
+        again = [replace(item, starts=2) for item in items]
         assert box.put(again).duplicates == 0
         assert box.put(again).duplicates == 2
 

@@ -14,6 +14,7 @@ from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.items import Selection
+from agent.outbox.quota import check_quota
 from tests.support.outbox.outboxes import (
     Clock,
     bodies,
@@ -142,6 +143,13 @@ def test_the_clock_is_read_in_the_transaction_that_uses_it(tmp_path: Path):
     with outbox(tmp_path, clock=Watched()) as box:
         box.put([event(1)])
     assert set(read) == {True}
+
+
+def test_what_is_taken_leaves_the_free_space_that_must_stay(tmp_path: Path):
+    limits = OutboxSettings(min_free_bytes=1000)
+    check_quota(limits, 1, 500, 1500, tmp_path)
+    with pytest.raises(OutboxFull, match="the disk is full"):
+        check_quota(limits, 1, 501, 1500, tmp_path)
 
 
 def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
