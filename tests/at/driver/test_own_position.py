@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from at.commands.serial_modem.cloud import LocateByCloud
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.line_modem import LineModem, run_session
 
 
 async def connected() -> tuple[Modem, VirtualTransport]:
@@ -45,6 +48,18 @@ async def test_the_notice_ends_it_and_so_does_a_refusal() -> None:
     assert not (await modem.execute("AT#XNRFCLOUDPOS=0,0")).ok
     assert_none(modem)
     await modem.close()
+
+
+def test_one_whose_notice_is_lost_ends_in_half_a_minute() -> None:
+    async def wait(modem: Modem, _far: LineModem) -> None:
+        now = asyncio.get_running_loop().time
+        before = now()
+        modem.own_position.begin(modem.notices)
+        await modem.own_position.wait()
+        assert 25.0 < now() - before <= 30.0
+        assert_none(modem)
+
+    run_session(wait)
 
 
 def assert_none(modem: Modem) -> None:
