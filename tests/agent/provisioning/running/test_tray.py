@@ -124,6 +124,7 @@ def test_what_failed_is_tried_again_and_nothing_else() -> None:
     tray.begin(places[3], 0.0)
     assert [slot.name for slot in tray.retry()] == ["A0", "A1"]
     assert [slot.name for slot in tray.waiting()] == ["A0", "A1"]
+    assert all((slot.step, slot.outcome) == ("", None) for slot in tray.waiting())
     assert tray.retry() == []
 
 
