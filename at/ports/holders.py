@@ -74,7 +74,7 @@ def group_of(device: str) -> str:
         group = grp.getgrgid(status.st_gid).gr_name
     except (OSError, KeyError):
         return ""
-    may = status.st_mode & _READ_AND_WRITE == _READ_AND_WRITE and status.st_gid != 0
+    may = status.st_mode & _READ_AND_WRITE == _READ_AND_WRITE
     return group if may and group not in _ADMINISTRATORS else ""
 
 
