@@ -433,3 +433,13 @@ async def test_what_a_kit_sends_after_a_hold_does_not_go_under_the_version_of_be
     async with link.hold(kit.link, "west flash"):
         pass
     assert kit.events.names.identity().software_version == "unknown"
+
+
+async def test_a_line_for_a_console_that_is_away_is_refused_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kit = kit_of(LineModem(), tmp_path, monkeypatch, StatusRegistry())
+    kit.console.held_port.name = "/dev/ttyACM1"
+    with pytest.raises(link.KitAway, match="console is not open") as refused:
+        await kit.type_line("kernel uptime")
+    assert refused.value.hint == "`cellagent status` says why"
