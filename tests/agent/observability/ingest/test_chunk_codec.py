@@ -188,6 +188,11 @@ def test_the_old_form_carries_its_crc_between_the_length_and_the_data():
     assert [theirs.receive("kit", each, 0.0).message for each in two] == [None, EXAMPLE_MESSAGE]
 
 
+@given(st.binary(min_size=1, max_size=300), st.integers(20, 300))
+def test_the_first_byte_of_a_message_is_told_by_its_first_chunk(message: bytes, mtu: int):
+    assert first_byte(next(iter(encode(message, mtu)))) == message[:1]
+
+
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_whatever_stop_the_reassembler(chunks):
     received(chunks)
