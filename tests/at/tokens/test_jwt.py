@@ -112,6 +112,7 @@ def test_the_token_itself_shows_in_no_repr_and_no_json():
     assert signature not in shown
     assert token.signature.hex() not in shown
     assert as_json(token)["claims"]["sub"] == "a test device"
+    assert as_json(token)["issued_at"] == "2023-11-14T22:13:20+00:00"
 
 
 @pytest.mark.contract("D10.5", "C4")
