@@ -397,6 +397,7 @@ async def test_a_window_goes_on_counting_when_the_port_is_given_back(tmp_path: P
                     await registry.changed()
                 async with console.held_port.released("west"):
                     assert watcher.counts().chunks == number
+        assert concern.status.port == kit.path
         await cancel_and_wait(running)
 
 

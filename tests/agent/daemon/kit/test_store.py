@@ -57,6 +57,9 @@ def test_what_a_full_disk_did_not_take_of_a_kit_is_stored_when_it_has_room(tmp_p
     in_its_place.rmdir()
     store.update(online=True)
     assert KitStore(tmp_path, "lab", "kit").record.online
+    in_its_place.unlink()
+    store.update(online=True)
+    assert not in_its_place.exists(), "what the disk has is written no more"
 
 
 def test_the_history_of_positions_is_bounded(tmp_path: Path):
