@@ -34,6 +34,14 @@ async def test_locate_lands_within_its_uncertainty(
     assert re.match(r"63\.\d{5}, 10\.\d{5} ± \d+ m\nby ", people.out)
 
 
+async def test_a_kit_that_is_not_plugged_in_is_told_where_its_wifi_is_enough(
+    located_kit: LocatedKit,
+) -> None:
+    done = await located_kit.run("locate", "--with", "wifi", "--json", CELLAGENT_PORT="serial:1")
+    # Whether it then is located depends on this host's own Wi-Fi.
+    assert "no kit with serial number 1 is plugged in: this host is located by" in done.err
+
+
 async def test_the_switches_of_locate_reach_the_service(located_kit: LocatedKit) -> None:
     plain = (await located_kit.run("locate", "--with", "wifi", "--json")).lines[0]
     sure = (await located_kit.run("locate", "--with", "wifi", "--high-confidence", "--json")).lines[
