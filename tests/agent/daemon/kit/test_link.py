@@ -199,3 +199,15 @@ async def test_who_waits_too_long_for_exclusive_use_learns_what_the_kit_is_busy_
     async with link.exclusive("a lease", patience_s=60.0):
         assert concern.status.busy_with == "a lease"
     assert concern.status.busy_with is None
+
+
+@pytest.mark.parametrize("imei", ["", "356561000000007"])
+async def test_no_image_is_given_to_a_kit_that_has_just_gone(imei: str) -> None:
+    concern = StatusRegistry().add_concern(LinkStatus, "kit")
+    link = KitLink(KitSettings(port="/dev/ttyACM0"), concern, _never)
+    with pytest.raises(LinkLost, match="/dev/ttyACM0: another kit is here, or none"):
+        await link.require_kit(imei, "the installation of an update")
+
+
+async def _never(_modem: Modem) -> None:
+    pytest.fail("no modem was opened")
