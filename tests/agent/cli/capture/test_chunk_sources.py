@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from agent.cli.capture.chunk_sources import STORED
+from agent.observability.ingest.chunk_codec import encode
 from tests.support.commands.command_line import with_bytes
 from tests.support.dumps.sdk_bytes import EXAMPLE_MESSAGE, exported
 
@@ -35,3 +37,12 @@ def test_chunks_that_do_not_add_up_are_reported():
     assert code == 0
     assert "received" in damaged["damaged"]
     assert summary["summary"]["damaged"] == 1
+
+
+def test_a_stored_chunk_that_is_cut_off_is_told_by_its_place():
+    (chunk,) = encode(EXAMPLE_MESSAGE, 100)
+    stored = STORED + len(chunk).to_bytes(4, "big") + chunk
+    _, (message, summary), said = capture("messages", "-", stdin=stored + stored[:-1])
+    assert message["message"] == EXAMPLE_MESSAGE.hex()
+    assert summary["summary"] == {"messages": 1, "damaged": 0, "damaged_lines": 1}
+    assert f"the stored chunk at byte {len(stored)} does not add up" in said
