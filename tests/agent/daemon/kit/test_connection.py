@@ -1,9 +1,10 @@
 """The connection to a kit's modem: how often it is looked at, and what another kit changes."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,10 +31,12 @@ from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.http import HttpClient
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
+from agent.outbox.items import unnamed
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import CommandTimeout, LinkLost
 from at.tokens.jwt import Jwt
 from at.virtual.console import export_lines
+from at.virtual.server.pty import PtyServer
 from tests.support.cloud.credential_calls import Modem as TokenMaker
 from tests.support.cloud.credential_calls import claims_of
 from tests.support.harness import virtual_time
@@ -51,12 +54,13 @@ def kit_of(
     registry: StatusRegistry,
     outbox: Any = NO_OUTBOX,
     wake_delivery: Callable[[], None] = lambda: None,
+    console_port: str = "",
 ) -> KitAgent:
     monkeypatch.setattr(link, "transport_of", lambda *_, **__: modem.transport)
     nowhere: Any = None
     return KitAgent(
         "kit",
-        Profile(kit=KitSettings(port="/dev/ttyACM0")),
+        Profile(kit=KitSettings(port="/dev/ttyACM0", console_port=console_port)),
         HttpClient(nowhere, {}, Keyring([])),
         registry=registry,
         outbox=outbox,
@@ -105,6 +109,35 @@ async def test_what_a_kit_prints_while_its_modem_is_put_back_is_stored(
         await cancel_and_wait(running)
         assert "AT+CMEE=0" in modem.received
         assert totals(outbox).waiting == len(printed)
+
+
+@pytest.mark.contract("O5.2")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+async def test_what_a_kit_prints_on_its_own_console_waits_until_its_modem_tells_which_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    printed = export_lines(b"\x02 a message that is longer than one chunk " * 8)
+    modem = LineModem(imei_by_the_time)
+    with (
+        closing(PtyServer(tmp_path / "console", lambda _typed: None)) as console,
+        Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox,
+    ):
+        registry = StatusRegistry()
+        kit = kit_of(modem, tmp_path, monkeypatch, registry, outbox, console_port=console.port)
+        reaching = asyncio.create_task(kit.link.run())
+        while kit.link.modem is None:
+            await registry.changed()
+        await cancel_and_wait(reaching)  # it went, and another one is there, whose modem is silent
+        assert kit.device_id
+        hearing = asyncio.create_task(kit.console.run(kit.settings))
+        while kit.console.write is None:
+            await registry.changed()
+        console.send("".join(f"{line}\r\n" for line in printed).encode())
+        while totals(outbox).waiting < len(printed):
+            await registry.changed()
+        await cancel_and_wait(hearing)
+        listed = outbox.transact(lambda store: store.list_items(100))
+        assert {item.device for item in listed} == {unnamed("kit")}
 
 
 @pytest.mark.contract("O3.4")
