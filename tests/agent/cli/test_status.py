@@ -52,6 +52,7 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
             status(
                 concern("link", device_id="nrf-1", firmware="2.0.4", dialect="at-host"),
                 concern("console", chunks=3, dumps=0, unstored=4, lost=2, damaged=1),
+                concern("events", modem_reset_count=2, lost=1),
                 waiting=4,
                 parked=1,
                 counts={"delivered": 9},
@@ -68,6 +69,7 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
         "  ok  link         2.0.4, at-host",
         "  ok  console      3 chunks, 4 in memory alone, 2 LOST for want of room, 1 chunk",
         "                   LOST to damage on the line",
+        "  ok  events       2 x modem reset, 1 LOST for want of room",
     ]
 
 

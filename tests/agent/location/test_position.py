@@ -26,7 +26,8 @@ def test_anchors_and_the_position_by_cells_are_kept() -> None:
     assert position.anchors == [{"macAddress": "00:00:5e:00:53:01", "name": "hall"}]
     assert isinstance(position.alt, dict)
     assert position.alt["dist"] == 800
-    assert position_to_json(position)["anchors"] == position.anchors
+    shown = position_to_json(position)
+    assert (shown["anchors"], shown["alt"]) == (position.anchors, position.alt)
     assert sorted(position.answer()) == ["fulfilledWith", "lat", "lon", "uncertainty"]
 
 
@@ -76,3 +77,8 @@ def test_what_is_no_position_is_refused_by_name(body: bytes, words: str) -> None
 
 def test_a_degree_of_latitude_is_111_km() -> None:
     assert Position(10.0, 20.0).distance_m(11.0, 20.0) == pytest.approx(111_195, abs=1)
+
+
+def test_a_degree_of_longitude_at_sixty_degrees_is_half_of_that_also_across_the_date_line() -> None:
+    across = Position(60.0, 179.5).distance_m(60.0, -179.5)
+    assert across == pytest.approx(111_195 / 2, abs=2)

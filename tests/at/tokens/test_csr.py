@@ -46,6 +46,12 @@ def test_a_sequence_of_any_length_is_read_as_it_was_written(size: int) -> None:
     assert elements(sequence(*parts)) == parts
 
 
+def test_a_request_of_a_version_that_there_is_not_is_refused() -> None:
+    body = request(null=True).replace(b"\x02\x01\x00", b"\x02\x01\x07", 1)
+    with pytest.raises(ParseError):
+        read_key_body(body)
+
+
 def test_a_request_for_a_key_on_another_curve_is_refused() -> None:
     with pytest.raises(ParseError):
         read_key_body(request(ec.generate_private_key(ec.SECP384R1()), null=False))

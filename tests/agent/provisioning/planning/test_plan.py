@@ -147,6 +147,21 @@ def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> Non
             assert f"--replace {TAG}:{kind}" in refused.hint
 
 
+@pytest.mark.contract("D10.2")
+@pytest.mark.parametrize(
+    ("algorithm", "what"),
+    [
+        ("RSA", "an RSA client certificate"),
+        ("EC", "an elliptic-curve client certificate"),
+        ("", "a client certificate, of which kind the modem does not show,"),
+    ],
+)
+def test_a_certificate_that_is_in_the_way_is_named_by_its_kind(algorithm: str, what: str) -> None:
+    held = (HeldCredential(TAG, CLIENT_CERTIFICATE, "CD" * 32),)
+    board = structs.replace(FRESH, credentials=held, certificate_algorithm=algorithm)
+    assert f"tag {TAG} holds {what} " in make_plan(board, GOAL, BoardHistory()).refusal
+
+
 def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
     board = structs.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
     made = make_plan(board, GOAL, BoardHistory(key_begun=True))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
+
 import pytest
 
 from agent.errors import RefusedByRule
@@ -43,6 +46,18 @@ def test_a_clock_that_may_be_wrong_is_refused(
 
 def test_asking_the_kernel_changes_nothing_and_gives_an_answer() -> None:
     assert host_clock.kernel_says_synchronised() in {True, False, None}
+
+
+@pytest.mark.parametrize(
+    ("state", "synchronised"),
+    [(0, True), (1, True), (4, True), (5, False), (-1, None)],  # adjtimex(2): TIME_ERROR is 5
+)
+def test_a_clock_is_synchronised_in_any_state_but_an_error(
+    monkeypatch: pytest.MonkeyPatch, state: int, synchronised: bool | None
+) -> None:
+    library = SimpleNamespace(adjtimex=lambda _timex: state)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name, use_errno: library)
+    assert host_clock.kernel_says_synchronised() is synchronised
 
 
 @pytest.mark.parametrize(
