@@ -337,8 +337,12 @@ def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
     assert "plmn-forbidden" not in {one.cause for one in causes_of_log((filled + emptied).encode())}
 
 
-def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_names() -> None:
-    found = causes_of_log(b"<err> mqtt: connect failed, user: kit, password: hunter22, err -111\n")
+@pytest.mark.parametrize("name", ["password", "contraseña", "пароль", "密码"])
+def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_names(
+    name: str,
+) -> None:
+    log = f"<err> mqtt: connect failed, user: kit, {name}: hunter22, err -111\n"
+    found = causes_of_log(log.encode())
     assert "connect failed" in found[0].evidence
     assert "hunter22" not in found[0].evidence
 
