@@ -153,6 +153,12 @@ def test_a_file_that_is_no_configuration_is_an_error(file: Path, content: bytes,
         load()
 
 
+def test_a_file_that_cannot_be_read_is_an_error(file: Path) -> None:
+    (file / "config.toml").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot read"):
+        load()
+
+
 def test_a_byte_order_mark_as_editors_on_windows_write_it_is_no_part_of_the_file(
     file: Path,
 ) -> None:

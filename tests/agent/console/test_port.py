@@ -12,6 +12,7 @@ from agent.config.profile import KitSettings
 from agent.console import port
 from agent.console.port import ByteQueue, Heard, find_console, own_port
 from agent.errors import UsageError
+from at.ports.usb import UsbPort
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
 from tests.support.harness import virtual_time
@@ -53,6 +54,16 @@ async def test_a_kit_without_a_console_is_a_usage_error():
     kit = KitSettings(port="tcp://127.0.0.1:1", console_port="none")
     with pytest.raises(UsageError, match="no console"):
         await find_console(kit, pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("named", "looked_at"),
+    [("/dev/ttyACM0", ["/dev/ttyACM0", "/dev/ttyACM1"]), ("/dev/ttyS0", ["/dev/ttyS0"])],
+)
+def test_the_console_is_looked_for_on_every_port_of_a_known_kit(named: str, looked_at: list[str]):
+    serial = "001050912345"
+    kit = [UsbPort(f"/dev/ttyACM{n}", 0x1366, 0x1055, serial) for n in range(2)]
+    assert port.ports_of(KitSettings(port=named), lambda: kit) == looked_at
 
 
 async def test_a_port_that_cannot_be_opened_prints_nothing_and_says_why(

@@ -60,7 +60,8 @@ def test_a_generated_key_is_read_and_verified_whichever_way_the_device_signs(aad
 
 
 @pytest.mark.parametrize(
-    ("tag", "expected"), [(52, 52), (16842753, 16842753), (-4, 4294967292), (2**31 - 1, 2**31 - 1)]
+    ("tag", "expected"),
+    [(0, 0), (52, 52), (2**24, 2**24), (-4, 4294967292), (2**31 - 1, 2**31 - 1)],
 )
 def test_large_tags_come_back_unsigned(tag, expected):
     assert read_generated_key(keygen(public(OTHER), tag=tag)).sec_tag == expected

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.capture.zephyr_dumps import format_dump
 from tests.support.commands.command_line import with_bytes
 from tests.support.dumps.elf_files import firmware
 from tests.support.dumps.zephyr_dumps import (
@@ -43,6 +44,16 @@ def test_the_function_at_fault_is_named_when_the_firmware_is_given(tmp_path: Pat
         ("pc", "main"),
         ("lr", "main"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "says"),
+    [("main", "main.c", "main (main.c:12)"), (None, None, "? (no source line)")],
+)
+def test_a_frame_is_its_function_and_its_line(function: str | None, file: str | None, says: str):
+    frame = {"register": "pc", "function": function, "file": file, "line": 12}
+    shown = {"status": "complete", "bytes": 100, "frames": [frame]}
+    assert f"  pc       {says}" in format_dump(shown).splitlines()
 
 
 def dump_with_threads(tmp_path: Path, *options: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.provision.bench_options import require_extras
+from agent.config.profile import ProvisioningSettings
 from agent.config.write import set_value, write_profile
+from agent.extras import MissingExtra
 from agent.files.paths import config_file, secrets_file
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
@@ -111,6 +115,15 @@ async def test_a_ca_that_expired_is_named_by_a_plan_too_and_before_its_passphras
     refused = await cellagent("provision", command, NO_KIT, "--json")
     assert refused.code == 2, refused.out + refused.err
     assert "expired on" in refused.lines[0]["error"]["message"]
+
+
+def test_a_key_on_a_token_without_its_extra_is_told_before_its_pin_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pkcs11", None)
+    wanted = ProvisioningSettings(device_ca_key_file="pkcs11:token=bench;object=device-ca")
+    with pytest.raises(MissingExtra, match=r"^a device CA's key on a token needs the extra bench"):
+        require_extras(wanted)
 
 
 def no_key(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import shlex
 import sys
@@ -63,6 +64,18 @@ def test_what_was_typed_for_all_boards_becomes_a_command_for_this_one(
     monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed.split()])
     hint = pasteable_hint("`--rekey` allows it", "", Session(), "/a", {"/b"})
     assert hint == f"`cellagent provision run {whole}` allows it"
+
+
+def test_the_hint_in_json_is_a_command_for_this_board_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", "--all", "--json"])
+    tray = Tray()
+    slot, _other = tray.look(plugged(place("A1"), place("A2", 2)))
+    BenchView(Session(json=True), tray).end(ended("refused", "`--rekey` allows it"), slot)
+    hint = json.loads(capsys.readouterr().out)["try"]
+    port = place("A1").port
+    assert hint == f"`cellagent provision run --json --rekey {port}` allows it"
 
 
 def test_what_is_typed_already_of_an_option_that_may_be_repeated_is_not_said_twice(
