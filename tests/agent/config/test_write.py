@@ -145,6 +145,10 @@ def test_a_certificate_in_der_is_told_how_it_becomes_pem(file: Path, tmp_path: P
         set_value("hosts.ca_file", str(given), profile="lab")
     made = f"'{given}.pem'"
     assert refused.value.hint.startswith(f"`openssl x509 -inform DER -in '{given}' -out {made}`")
+    given.write_bytes(b"no certificate")
+    with pytest.raises(ConfigError) as refused:
+        set_value("hosts.ca_file", str(given), profile="lab")
+    assert "openssl" not in refused.value.hint
 
 
 @pytest.mark.parametrize(
