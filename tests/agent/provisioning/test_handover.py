@@ -320,6 +320,29 @@ async def test_a_tray_is_given_while_it_runs_and_what_is_left_by_the_next_run(
     assert len({one["run"]["id"] for one in given_to(file)}) == len(given_to(file)) == 6
 
 
+async def test_one_round_is_made_for_a_board_that_ended_and_not_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(handover_module, "RETRY_S", 1e6)
+    rounds = 0
+
+    class Counted(Handover):
+        async def give_all(self) -> bool:
+            nonlocal rounds
+            rounds += 1
+            return await super().give_all()
+
+    ledger, _ = with_runs(tmp_path)
+    async with Counted(ledger, python(""), print) as handover:
+        while not rounds:
+            await ledger.call(lambda _ledger: None)
+        handover.board_ended()
+        for _ in range(50):
+            await ledger.call(lambda _ledger: None)
+        assert rounds == 2
+    ledger.close()
+
+
 async def test_a_run_that_is_cancelled_ends_the_command_and_gives_its_record_again(
     tmp_path: Path,
 ) -> None:
