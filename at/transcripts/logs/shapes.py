@@ -186,6 +186,7 @@ SHAPES = (
     Shape(
         "sending: AT+X",
         _after(
+            r"(?!Sending AT command to set system mode)"  # of lte_lc, which logs no answer
             rf"[^\W\d_][\w -]{{1,60}}(?:[:\uff1a](?=\s?(?:{COMMAND.pattern}))"
             r"|(?<=ing)(?= AT[+%#*^&]\S*$))"
         ),
