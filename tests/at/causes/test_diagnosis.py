@@ -44,6 +44,12 @@ def test_a_write_after_which_nothing_answers_may_wait_for_its_quote() -> None:
     assert "MIIB" not in found[0].evidence
 
 
+def test_a_card_whose_files_are_asked_for_one_by_one_is_an_esim_without_a_profile_first() -> None:
+    for sent in ('AT+CSIM=10,"0070000001"', 'AT+CCHO="A0000005591010FFFFFFFF8900000100"'):
+        found = causes_of_log(f"{sent}\n+CME ERROR: 13\n".encode())
+        assert [one.cause for one in found] == ["sim-no-profile", "sim-failure"]
+
+
 @pytest.mark.parametrize("wrong", ['AT+CPIN="1234"', 'AT+CPIN="12345678","1234"'])
 def test_a_card_that_waits_for_its_puk_is_said_before_a_wrong_try(wrong: str) -> None:
     """A PUK that is guessed at destroys the card."""
