@@ -8,7 +8,6 @@ text.
 
 import re
 
-from at.protocol.dialect import PROMPTS
 from at.protocol.line.answer_or_notice import (
     ONE_SHAPE,
     command_name,
@@ -20,6 +19,7 @@ from at.protocol.line.items import final_result
 from at.protocol.redaction.secret_parameters import ANSWER, SET
 from at.transcripts.redaction.identity import IdentityRedactor
 from at.transcripts.redaction.keys_by_line import PemByLine
+from at.transcripts.redaction.named_above import NamedAbove
 from at.transcripts.redaction.named_secrets import without_logged_secrets
 
 # A token without its signature opens nothing.
@@ -29,11 +29,6 @@ _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
-# A shell prints what it stored on the next line, with no name.
-_SETTING_ASKED = re.compile(
-    r"(?ai)\bsettings (?:get|read(?: \w+)?) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
-    r"(?: --json)?$"
-)
 
 
 class Redactor:
@@ -43,24 +38,17 @@ class Redactor:
         self._identity = IdentityRedactor() if identity else None
         self._pem = PemByLine()
         self._exchange = _SecretExchange()
-        self._setting_asked = False
+        self._above = NamedAbove()
 
     def clean_command(self, data: bytes) -> bytes:
         """Return a line that is sent without its secrets."""
-        cleaned = self.clean(data)
+        cleaned = self.clean(self._above.clean(data, sent=True))
         self._exchange.sent(data, cleaned)
-        self._setting_asked = _asks_for_setting(data)
         return cleaned
 
     def clean_answer(self, data: bytes) -> bytes:
         """Return a line of the modem without its secrets, those included that their place tells."""
-        text = data.decode("latin-1").strip(_ENDS)
-        if _asks_for_setting(data) or PROMPTS.search(data):
-            self._setting_asked = _asks_for_setting(data)
-        elif self._setting_asked and text and _LOG.match(text) is None:
-            self._setting_asked = False
-            return data.replace(text.encode("latin-1"), b"{redacted:password}", 1)
-        return self._exchange.received(data, self.clean(data))
+        return self._exchange.received(data, self.clean(self._above.clean(data)))
 
     def clean(self, data: bytes) -> bytes:
         """Return a line without its secrets."""
@@ -72,10 +60,6 @@ class Redactor:
         cleaned = _without_secrets(self._identity.clean(data))
         self._identity.note_written(data, cleaned)
         return cleaned
-
-
-def _asks_for_setting(line: bytes) -> bool:
-    return _SETTING_ASKED.search(line.decode("latin-1").rstrip(_ENDS)) is not None
 
 
 def _without_secrets(data: bytes) -> bytes:
