@@ -12,7 +12,8 @@ _KEY_WORD = re.compile(
     rb"|[A-Za-z0-9+/]{2,}={1,2}(?![\w=])|[A-Za-z0-9+/]{4,}(?=\[[0-9:.,]{8}))"
 )
 """A line of a key within a line of a log: also its last one, and what a log line cut off."""
-_KEY_LEFT = re.compile(rb"(?:OK|ERROR)\Z|AT[+%#*^]|[+%#*^][A-Z]\w*:")
+KEY_LEFT = re.compile(rb"(?:OK|ERROR)\Z|AT[+%#*^]|[+%#*^][A-Z]\w*:")
+"""What stands behind a key whose end was lost: a command, or what the modem says."""
 
 
 class PemByLine:
@@ -36,7 +37,7 @@ class PemByLine:
                 self._lines.update(dict.fromkeys(words, name))
             return data
         text = data.strip()
-        if self._open and _KEY_LEFT.match(text):
+        if self._open and KEY_LEFT.match(text):
             self._open = b""  # its end was lost
         elif not self._open and (_PEM_CUT.search(data) or _KEY_BEGIN.search(data)):
             self._open = b"key"  # its beginning was

@@ -1,33 +1,78 @@
 """Hides a secret that stands below the line that names it. Pure.
 
-A shell prints what it stored with no name beside it.
+A shell prints what it stored with no name beside it, and firmware dumps a key in hex below a title.
 """
 
 import re
 
 from at.protocol.dialect import PROMPTS
+from at.transcripts.redaction.keys_by_line import KEY_LEFT
 
 _ENDS = "\r\n\0 "
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
 _SETTING = re.compile(
-    r"(?ai)\bsettings (?:get|read(?: \w+)?) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
-    r"(?: --json)?$"
+    r"(?ai)\bsettings (?:get|read(?: \w+)?) +[\w/.-]*(?:psk|pass\w*|pwd|auth|key|secret|token)"
+    r"(?: --json)?$|\blwm2m read +(?:-\w+ +)?/?0/\d+/[35](?: +-\w+)?$"
 )
+"""What is answered with one value: a setting, or a key of LwM2M's security object."""
+_CREDENTIAL = re.compile(
+    r"(?ai)\bcred (?:get +\S+ +(?:psk(?:_id)?|pre_shared_key(?:_id)?|pk|priv_key)\b.*|buf +load)$"
+)
+_ASKED_SIGNS = ("settings ", "cred ", "lwm2m read ")
+_TITLE_SIGNS = ("key", "psk", "secret", "password", "passphrase")
+_TITLE_LENGTH = 60
+_TITLE = re.compile(
+    r"(?ai)(?:^|[^a-z])(?!pub)(?:[a-z]+_)?(?<!public[ _-])(?<!pub[ _-])"
+    r"(?:psk|secret|password|passphrase|[a-z]{0,8}key)(?: value[\w ]{0,16})?"
+    r"['\"]?(?: ?[(\[]\d+(?: bytes)?[)\]])?[\s:=]*$"
+)
+"""How a line ends that is the title of a dump of a key."""
+_ROW = re.compile(
+    r"(?ai)(?:^|.*?[>:] |\s)\s*(?:[0-9a-f]{4,8}:? +)?"
+    r"(?P<dump>[0-9a-f]{2}(?: {1,3}[0-9a-f]{2}){0,31}(?:\s*$|(?: {2,}|\s*\|)[^\r\n]*)"
+    r"|[0-9a-f]{16,}$)"
+)
+"""A row of a dump, perhaps behind a log's prefix and an offset."""
 
 
 class NamedAbove:
     """Follows the lines of a session and hides what one above them names as secret."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._below = ""
+        """What is to come: a `value`, the `words` of a credential, `rows` of a dump, or nothing."""
 
     def clean(self, line: bytes, *, sent: bool = False) -> bytes:
         """Return a line without the secret that it is by the lines above it."""
         text = line.decode("latin-1").strip(_ENDS)
-        asks = _SETTING.search(text) is not None
-        if asks or sent or PROMPTS.search(line):
-            self._asked = asks
-        elif self._asked and text and _LOG.match(text) is None:
-            self._asked = False
-            return line.replace(text.encode("latin-1"), b"{redacted:password}", 1)
-        return line
+        if not text:
+            return line
+        below, self._below = self._below, ""
+        hidden, left = "", KEY_LEFT.match(text.encode("latin-1"))
+        if named := _named(text):
+            self._below = named
+        elif (sent and below != "words") or PROMPTS.search(line) or left:
+            pass
+        elif below and _LOG.match(text) and not (below == "rows" and _ROW.fullmatch(text)):
+            self._below = "" if below == "rows" else below
+        elif below == "words":
+            self._below, hidden = below, "" if " " in text else text
+        elif below:
+            row = _ROW.fullmatch(text)
+            self._below = "rows" if row is not None else ""
+            hidden = row["dump"] if row is not None else text if below == "value" else ""
+        if not hidden:
+            return line
+        shown = b"{redacted:password}" if below == "value" else b"{redacted:key}"
+        return line.replace(hidden.encode("latin-1"), shown, 1)
+
+
+def _named(text: str) -> str:
+    """Return what a line says that is below it, "" if nothing secret is."""
+    if any(map(text.lower().__contains__, _ASKED_SIGNS)):
+        if _SETTING.search(text):
+            return "value"
+        if _CREDENTIAL.search(text):
+            return "words"
+    end = text[-_TITLE_LENGTH:].lower()
+    return "rows" if any(map(end.__contains__, _TITLE_SIGNS)) and _TITLE.search(end) else ""
