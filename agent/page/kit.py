@@ -290,7 +290,7 @@ def console_text(feed: MomentFeed) -> Iterator[str]:
 
     redactor = Redactor(identity=True)
     for line in feed.recent.of(CONSOLE):
-        cleaned = redactor.clean(line.text.encode(errors="backslashreplace"))
+        cleaned = redactor.clean_answer(line.text.encode(errors="backslashreplace"))
         # What this process knows as secret has no name in every line that holds it; looked for
         # behind what knows a key by the line that it began with.
         yield f"{iso(line.at)} {redact(cleaned.decode('utf-8', 'backslashreplace'))}\n"

@@ -41,7 +41,7 @@ def _cleaner() -> Callable[[str], str]:
 
     def clean(text: str) -> str:
         lines = redact(text).encode("utf-8", "surrogateescape").splitlines(keepends=True)
-        return b"".join(map(redactor.clean, lines)).decode("utf-8", "backslashreplace")
+        return b"".join(map(redactor.clean_answer, lines)).decode("utf-8", "backslashreplace")
 
     return clean
 

@@ -196,8 +196,11 @@ def test_the_download_has_no_secret() -> None:
         "c2VjcmV0c2VjcmV0",
         "-----END ENCRYPTED PRIVATE KEY-----",
     )
-    printed = 'AT+CPIN="1234"', '+CGSN: "352656100367872"', f"sent with {key}", *pem, "hello"
+    stored = "uart:~$ settings get mqtt/pass", "in a word"
+    printed = ('AT+CPIN="1234"', '+CGSN: "352656100367872"', f"sent with {key}", *pem, *stored,
+               "hello")  # fmt: skip
     text = "".join(console_text(console(*printed)))
+    assert stored[1] not in text, "which the line before it asked for"
     assert pem[1] not in text, "which is known by the line before it"
     assert "1234" not in text
     assert key not in text, "that of the profile has no name in that line"

@@ -24,6 +24,9 @@ def test_all_of_it(modem_sync, console, kit, cloud):
     modem_sync.execute('AT+CPIN="1234"')
     kit.print("the IMEI: 358299840000017")
     console.expect("the IMEI")
+    kit.print("settings get wifi/psk")
+    kit.print("c0ffee5e")
+    console.expect("c0ffee5e")
     kit.crash()
     console.expect("END#")
     httpx.post(
@@ -78,6 +81,7 @@ def test_what_was_said_is_beside_the_report_without_secrets_and_identities(
     everything = "".join(texts.values())
     assert "358299840000017" not in everything
     assert "1234" not in texts["session.transcript"]
+    assert "c0ffee5e" not in texts["console.log"]
     assert "requests.jsonl" in {
         path.name for path in Path(found["test_cloud_alone"]["cellagent.files"]).iterdir()
     }
