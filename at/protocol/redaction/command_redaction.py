@@ -30,7 +30,7 @@ _FETCHED = re.compile(r"%COAP:[^\r\n]*", re.IGNORECASE)
 _ADDRESS_QUERY = re.compile(r"\?[^\"]+")
 _URL_SECRET = re.compile(r"://(?=[^/?#]*@)|\?|(?<=/)(?=[^/]*=[^/]*$)")
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.*?)(-----END \1-----|\Z)", re.DOTALL
+    r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.*?)(-----END \1-----|[\r\n]{0,2}\Z)", re.DOTALL
 )
 # A chunk of observability data, which may hold a core dump: Serial Modem leaves it out, too.
 _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")

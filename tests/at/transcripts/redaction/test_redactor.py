@@ -302,6 +302,7 @@ def test_a_key_that_a_log_prints_line_by_line_is_hidden() -> None:
            "-----END EC PRIVATE KEY-----", "wrote c0ffee5ec2e7c0ffee5e"]  # fmt: skip
     lines = [f"[00:00:01.000,000] <dbg> app: {line}\r\n".encode() for line in key]
     cleaned = [redactor.clean_answer(line) for line in lines]
+    assert all(line.endswith(b"\r\n") for line in cleaned)
     assert b"c0ffee5e" not in b"".join(cleaned[:4])
     assert cleaned[4] == lines[4]
     assert all(line.startswith(b"[00:00:01.000,000] <dbg> app: ") for line in cleaned)
