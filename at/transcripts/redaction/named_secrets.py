@@ -68,7 +68,7 @@ _STORED = re.compile(
 # What a host gives a program: as an option, a setting, or in words.
 _GIVEN = re.compile(
     r"(?ai)((?<!\S)--?[\w-]{0,24}(?:pass(?:word|wd|phrase)?|pw|psk|secret|token|api-?key"
-    r"|project-key) +"
+    r"|psk-?key|project-key) +"
     r"|\bgsm\.password +|\bwith (?:password|passphrase|psk) +|\bwpa_passphrase +\S+ +"
     r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
@@ -83,12 +83,14 @@ _GIVEN = re.compile(
 _IN_PLACE = re.compile(
     r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
     r"|\b(?:quectel|simcom|fibocom)-(?:cm|dial)\b[^\r\n]{0,80}? -s +\S+ +(?!-)"
+    r"|(?:\bcoap-client\S*|-s psk) [^\r\n]{0,120}?(?<=\s)-k +"
+    r"|\bdocker login [^\r\n]{0,80}?(?<=\s)-p +"
     r"|\b(?:wifi\.begin|(?:wlan|mqtt\w*)\.connect|gprsconnect|username_pw_set)\([^,()]*, *)"
     r"(?!\{)[^\r\n)]+?(?=$|[\r\n)]| -)"
 )
 """Programs and libraries that take a login without a name for it, behind a network or an APN."""
 _SHORT_OPTION = re.compile(
-    r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u|--user) +[^\s:]+:)[^\s{-]\S*", re.ASCII
+    r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u *|--user[ =]+)[^\s:]+:(?!//))[^\s{-]\S*", re.ASCII
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
 _SIM_KEY = re.compile(
@@ -142,9 +144,11 @@ _IN_WORDS = (
 _ROWS = (
     _Named(("uthorization", "cookie"), (_HEADER,), r"\1{redacted:token}"),
     _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
-    _Named((" -p ", " -u ", "--user "), (_SHORT_OPTION,), r"\1{redacted:password}"),
+    _Named((" -p ", " -u", "--user"), (_SHORT_OPTION,), r"\1{redacted:password}"),
     _Named(
-        ("connect", "-cm", "-dial", "i.begin", "pw_set"), (_IN_PLACE,), r"\1{redacted:password}"
+        ("connect", "-cm", "-dial", "i.begin", "pw_set", " -k ", "docker login"),
+        (_IN_PLACE,),
+        r"\1{redacted:password}",
     ),
     _Named(
         ("pin", "puk", "adm", "unlock", "begin", "-cm ", *map(str.lower, _either(_PIN_ABROAD))),

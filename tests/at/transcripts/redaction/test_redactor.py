@@ -150,6 +150,12 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"sim: K: {CANARY}{CANARY}c0ffee5e",
         f"sim: k={CANARY}{CANARY}c0ffee5e",
         f"ftp: > PASS {CANARY}",
+        f"# curl -ukit:{CANARY} https://host.example",
+        f"# curl --user=kit:{CANARY} https://host.example",
+        f"# coap-client -m get -u kit -k {CANARY} coaps://host.example",
+        f"# ./demo -u coaps://host.example -s psk -i 6b6974 -k {CANARY}",
+        f"# gnutls-cli --pskusername kit --pskkey {CANARY}",
+        f"# docker login -u kit -p {CANARY} host.example",
         f'chap-secrets: "kit" * "{CANARY}"',
     ],
 )
@@ -199,6 +205,9 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
         "PASS tests/at/test_at.py",
         "PASS - test_at in 0.1 s",
         "tune: k: 3.5, k=12",
+        "# ./demo -u coaps://host.example -s psk",
+        "# docker run -p 8080:80 kit",
+        "# curl -k https://host.example",
     ],
 )
 def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
