@@ -93,6 +93,17 @@ _SHORT_OPTION = re.compile(
     r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u *|--user[ =]+)[^\s:]+:(?!//))[^\s{-]\S*", re.ASCII
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
+_ISSUED = re.compile(
+    r"\b(?:gh[pousr]_|github_pat_|glpat-|oat_|xox[abprs]-)[\w-]{16,}"
+    r"|(?<=/api/v1/)[A-Za-z0-9]{16,}(?=/(?:telemetry|attributes|rpc|claim|firmware)\b)"
+    r"|(?<=/bot)[0-9]{6,}:[\w-]{20,}|(?<=hooks\.slack\.com/services/)[\w/]+",
+    re.ASCII,
+)
+"""Tokens that their issuer's mark tells, and those in the path of a service's address."""
+_SCANNED = re.compile(
+    r"(?ai)(\bwifi:(?:[^;:\s]{1,2}:[^;\s]{0,64};){0,3}?p:|\blpa:1\$[^$\s]{0,64}\$)[^;\s\"'{]+"
+)
+"""What a camera reads: a Wi-Fi's password, the code that gets a SIM's profile."""
 _SIM_KEY = re.compile(
     r"(?ai)(?<![a-z0-9])((?:ki|opc?|k(?=[:=]))[ :=]{1,3})[0-9a-f]{32}(?![0-9a-z])"
 )
@@ -144,6 +155,12 @@ _IN_WORDS = (
 _ROWS = (
     _Named(("uthorization", "cookie"), (_HEADER,), r"\1{redacted:token}"),
     _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
+    _Named(
+        ("gh", "glpat-", "oat_", "xox", "/api/v1/", "/bot", "/services/"),
+        (_ISSUED,),
+        "{redacted:token}",
+    ),
+    _Named(("wifi:", "lpa:1$"), (_SCANNED,), r"\1{redacted:password}"),
     _Named((" -p ", " -u", "--user"), (_SHORT_OPTION,), r"\1{redacted:password}"),
     _Named(
         ("connect", "-cm", "-dial", "i.begin", "pw_set", " -k ", "docker login"),
