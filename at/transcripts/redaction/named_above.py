@@ -18,8 +18,8 @@ _SETTING = re.compile(
 _CREDENTIAL = re.compile(
     r"(?ai)\bcred (?:get +\S+ +(?:psk(?:_id)?|pre_shared_key(?:_id)?|pk|priv_key)\b.*|buf +load)$"
 )
-_ASKED_SIGNS = ("settings ", "cred ", "lwm2m read ")
-_TITLE_SIGNS = ("key", "psk", "secret", "password", "passphrase")
+_SIGNS = (b"key", b"psk", b"secret", b"pass", b"settings ", b"cred ", b"lwm2m read ")
+"""A line without any of these, in small letters, names nothing: most lines."""
 _TITLE_LENGTH = 60
 _TITLE = re.compile(
     r"(?ai)(?:^|[^a-z])(?!pub)(?:[a-z]+_)?(?<!public[ _-])(?<!pub[ _-])"
@@ -44,12 +44,13 @@ class NamedAbove:
 
     def clean(self, line: bytes, *, sent: bool = False) -> bytes:
         """Return a line without the secret that it is by the lines above it."""
-        text = line.decode("latin-1").strip(_ENDS)
+        may_name = any(map(line.lower().__contains__, _SIGNS))
+        text = line.decode("latin-1").strip(_ENDS) if may_name or self._below else ""
         if not text:
             return line
         below, self._below = self._below, ""
         hidden, left = "", KEY_LEFT.match(text.encode("latin-1"))
-        if named := _named(text):
+        if may_name and (named := _named(text)):
             self._below = named
         elif (sent and below != "words") or PROMPTS.search(line) or left:
             pass
@@ -69,10 +70,8 @@ class NamedAbove:
 
 def _named(text: str) -> str:
     """Return what a line says that is below it, "" if nothing secret is."""
-    if any(map(text.lower().__contains__, _ASKED_SIGNS)):
-        if _SETTING.search(text):
-            return "value"
-        if _CREDENTIAL.search(text):
-            return "words"
-    end = text[-_TITLE_LENGTH:].lower()
-    return "rows" if any(map(end.__contains__, _TITLE_SIGNS)) and _TITLE.search(end) else ""
+    if _SETTING.search(text):
+        return "value"
+    if _CREDENTIAL.search(text):
+        return "words"
+    return "rows" if _TITLE.search(text, max(0, len(text) - _TITLE_LENGTH)) else ""
