@@ -93,6 +93,14 @@ _SHORT_OPTION = re.compile(
     r"((?<!\S)-P +(?!\d+(?:\s|$))|(?<!\S)(?:-u *|--user[ =]+)[^\s:]+:(?!//))[^\s{-]\S*", re.ASCII
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
+_KEY = re.compile(
+    r"(?ai)((?<!public[ _-])(?<!pub)(?<!pub_)key(?:_?(?:\d|hex|b(?:ase)?64))?"
+    rf"(?:[\"']?\s*(?:{_COLON})\s*| )b?[\"']?)"
+    r"(?:(?:0x)?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{16,}(?<!0x[0-9a-f]{16})"
+    r"|(?-i:(?=[\w+/-]{0,64}?[a-z])(?=[\w+/-]{0,64}?[A-Z]))"
+    r"(?:(?=(?:[a-z+/_-]{0,20}\d){4})[\w+/-]{22,}={0,2}|[a-z0-9+/]{20,}={1,2}))(?![\w/=-])"
+)
+"""A key of any name, by what it looks like: hex or base64. A public one is none."""
 _ISSUED = re.compile(
     r"\b(?:gh[pousr]_|github_pat_|glpat-|oat_|xox[abprs]-)[\w-]{16,}"
     r"|(?<=/api/v1/)[A-Za-z0-9]{16,}(?=/(?:telemetry|attributes|rpc|claim|firmware)\b)"
@@ -155,6 +163,7 @@ _IN_WORDS = (
 _ROWS = (
     _Named(("uthorization", "cookie"), (_HEADER,), r"\1{redacted:token}"),
     _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
+    _Named(("key",), (_KEY,), r"\1{redacted:key}"),
     _Named(
         ("gh", "glpat-", "oat_", "xox", "/api/v1/", "/bot", "/services/"),
         (_ISSUED,),
