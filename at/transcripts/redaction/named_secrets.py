@@ -11,8 +11,10 @@ from at.protocol.redaction.command_redaction import without_secrets_as_it_stands
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 
 _HEADER = re.compile(
-    r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:(?:bearer|basic) +(?=(?P<word>[^\s\"]))"
-    r"|(?:digest|token|aws4-hmac-sha256) +)|cookie\"?\s*:\s*\"?)(?(word)[^\s\"]+|[^\r\n]+)"
+    r"(?ai)(authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic) +(?=(?P<word>[^\s\"']))"
+    r"|(?:digest|token|aws4-hmac-sha256) +)|cookie[\"']?\s*:\s*[\"']?"
+    r"|\bbearer +(?!eyJ)(?=(?P<alone>[a-z0-9][\w~+/=-]{15}))(?=[\w~+/=-]{0,64}?\d))"
+    r"(?(word)[^\s\"']+|(?(alone)[\w~+/=-]+|[^\r\n]+))"
 )
 """A header that opens something; what is no one word is hidden to the end of its line."""
 
@@ -30,21 +32,25 @@ _ABROAD = (
     "kennwort contraseña senha wachtwoord lösenord heslo hasło salasana passord adgangskode parola"
     " пароль Пароль 密码 密碼 パスワード 비밀번호"
 )
-_COLON = _spelt("\uff1a : =")  # the first is the colon of Chinese and Japanese
+_COLON = "=>|->|:=|" + _spelt("\uff1a : =")  # also the colon of Chinese and Japanese
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
     r"(?ai)(?<![a-z0-9+%#^$*])"
     r"((?:[a-z]{0,16}?(?:passwor[dt]|passwd|passphrase|pwd|psk|secret)(?:[ _]key)?"
-    r"|pass(?=\"?[:=]\"?[^\W\d])|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
+    r"|pass(?=\"?[:=]\"?[^\W\d])|(?<=_)pass(?=[\"']?\s?[:=]\s?[\"']?[^\W\d]\S{5})"
+    r"|(?:(?<=_)pass|(?-i:[a-z]{1,12}Pass))(?=(?:\[\d*\])? *(?:= *)?\")"
     rf"|mot de passe|{_spelt(_ABROAD)}|(?<=\")private_?key(?=\"\s*:)"
     r"|secret_access(?:[ _]key)?|(?:\w{0,24}api|project|device|shared ?access)[ _-]?key"
     r"|(?:private|pre-?shared)[ _-]key(?= *[:=] *(?!-----)(?=\S*\d)\S{8})"
     r"|x-[\w-]{1,24}-(?:key|token)"
     r"|(?:access|auth|refresh)[ _-]?token|token(?=\"?(?:=|:\s?(?!\"?eyJ))\"?[\w.-]{16})"
-    r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})"
-    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key))"
-    rf"(?:(?: eingeben| for [\w.@-]+)?(?:\[\d*\]|[\"'])?\s*(?:{_COLON})\s*| +(?=[\"'])"
-    r"|[\"'](?:\s*,\s*\d{1,3}){0,2}\s*,\s*(?=[\"'])|>(?=[^<>\s]+</)"  # AT's settings; XML
+    r"|token(?=\"?=\"?(?=\w*\d)(?=\w*[a-z])\w{6})|wep_key\d?"
+    r"|(?:token|(?-i:[a-z]{1,12}Token))"
+    r"(?=[\"']?\s?[:=]\s?[\"']?(?!0x|eyJ)(?=\w*\d)(?=\w*[a-z])[\w-]{10})"
+    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key|auth))"
+    r"(?:(?: eingeben| for [\w.@-]+)?(?:\[\d*\]|[\"']| ?\(\d+[\w ]{0,8}\))?"
+    rf"\s*(?:{_COLON})\s*| +(?=[\"'])|[\"'](?:\s*,\s*\d{{1,3}}){{0,2}}\s*,\s*(?=[\"'])"
+    r"|>(?=[^<>\s]+</)"  # AT's settings; XML
     r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
     r"(?>([\"'])?))(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
 )
@@ -61,7 +67,8 @@ _PIN = re.compile(
 )
 # What a shell of Zephyr stores, says that it stores, or is told to use.
 _STORED = re.compile(
-    r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token)"
+    r"(?ai)((?:\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|auth|key|secret|token)"
+    r"|\blwm2m write +/?0/\d+/[35](?: +-\w+)?"
     r"|\bsetting [\w/.-]*(?:psk|pass\w*|pwd|secret|token) (?:to|saved as)"
     r"|~\$ (?!cred )[^\r\n]{0,40}?\b(?:psk|pass\w*|pwd|secret|token)(?: +set)?) +)[^\s{]\S*"
 )
@@ -72,7 +79,10 @@ _GIVEN = re.compile(
     r"|\bgsm\.password +|\bwith (?:password|passphrase|psk) +|\bwpa_passphrase +\S+ +"
     r"|\b(?:user(?:name)?|ssid|connect) +(?!and\b|or\b)\S+ +password +"
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
-    r" +(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})|\bauth plain +(?=\S{8})|\bsshpass -p *"
+    r" +[(\[<]?(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})"
+    r"|\b(?:device|auth|access|api|claim|refresh|session) token +(?!eyJ)(?=\S*\d)(?=\S*[a-z])"
+    r"(?=[\w~+/=-]{16})|\b(?:user(?:name)?|login)[ :=]+[^\s,]+,? +pass +"
+    r"|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:mysql|mariadb)[\w-]{0,16} [^\r\n]{0,80}?(?<=\s)-p(?=\S)"
     r"|\bnetsh [^\r\n]{0,120}?\bkey(?:material)?=(?!clear\b)|\bkey content *: *"
     r"|\b(?:user(?:name)?|login) ?/ ?pass(?:word)?[ :=]{1,3}[^\s/]+ ?/ ?"
@@ -157,11 +167,11 @@ def _data_hidden(apdu: re.Match[str]) -> str:
 
 _IN_WORDS = (
     *("pass", "pwd", "psk", "secret", "key", "token", "sig", "--pw", "auth plain"),
-    *("mysql", "mariadb"),
+    *("mysql", "mariadb", "lwm2m write", "settings ", "auth="),
     *sorted(map(str.lower, _either(_ABROAD))),
 )
 _ROWS = (
-    _Named(("uthorization", "cookie"), (_HEADER,), r"\1{redacted:token}"),
+    _Named(("uthorization", "cookie", "bearer "), (_HEADER,), r"\1{redacted:token}"),
     _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
     _Named(("key",), (_KEY,), r"\1{redacted:key}"),
     _Named(
