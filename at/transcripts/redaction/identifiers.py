@@ -34,11 +34,12 @@ _UUID = re.compile(
 # UUIDs that name no device: nil, and those of the Bluetooth SIG.
 _NOBODY = re.compile(r"0{8}(?:-0{4}){3}-0{12}|.{8}-0000-1000-8000-00805f9b34fb", re.IGNORECASE)
 _LABELLED = re.compile(
-    r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn)([^0-9a-z+]{0,5})(\+?[0-9]{6,32})(?![0-9])",
+    r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn|phone number|own(?=: ))([^0-9a-z+]{0,5})"
+    r"(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
 )
 _LONG_NUMBER = re.compile(
-    r"(?<![0-9A-Za-z])(nrf-)?((?!0{11})[0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
+    r"(?:(?<![0-9A-Za-z])(nrf-)?|(?P<word>(?<=[g-z])|(?<=nrf)|(?<=device)))((?!0{11})[0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
 # As labels print an IMEI, with its check digit, version or neither, and a card number.
@@ -218,7 +219,7 @@ class Identifiers:
                 return self.iccid(number)
             case "eid" if len(number) == 32:
                 return self.made_up.eid(number)
-            case "msisdn":
+            case "msisdn" | "phone number" | "own" if len(number) < 17:
                 return self.made_up.phone(number)
         return ""
 
@@ -244,9 +245,11 @@ class Identifiers:
 
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
-        prefix, digits = match[1] or "", match[2]
+        prefix, digits = match[1] or "", match[3]
         if len(digits) == 15 and (prefix or ends_in_luhn_digit(digits)):
             digits = self.made_up.imei(digits)
+        elif match["word"] is not None:
+            pass  # a word and a number behind it may be anything else
         elif len(digits) == 32 and digits.startswith("89"):
             digits = self.made_up.eid(digits)
         elif len(digits) != 32 and digits.startswith("89"):

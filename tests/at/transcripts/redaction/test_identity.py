@@ -131,6 +131,8 @@ NO_NAMES = [
     "service 0000180a-0000-1000-8000-00805f9b34fb\r\n",
     'AT%XBANDLOCK=1,"1111111111111111111"\r',
     '#XSEND: "89014103211181157024A1B2"\r\n',
+    "log: kit352656100367873 x352656100367872a deed352656100367872\r\n",
+    "log: t202612011200000 n89470800123456789012, own 12345678 bytes\r\n",
     "OK\r\n",
     "AT\r",
     "\r\n",
@@ -223,6 +225,23 @@ def test_an_imei_is_the_same_made_up_one_in_all_lines(number: str) -> None:
     assert made[-1] == luhn_digit(made[:-1])
     assert after[2] == f'AT%JWT=0,60,"nrf-{made}"\r'
     assert after[3] == f"log {made}\r\n"
+
+
+@pytest.mark.parametrize("word", ["kit", "nrf", "device", "client"])
+def test_an_imei_right_behind_a_word_is_another_one(word: str) -> None:
+    (line,) = cleaned([f"log: id {word}{IMEI}\r\n"])
+    made = line.removeprefix(f"log: id {word}").rstrip()
+    assert re.fullmatch("00100999[0-9]{7}", made)
+    assert cleaned([line]) == [line]
+
+
+@pytest.mark.parametrize(
+    "line", ["  Numbers  |  own: 4791234567\r\n", "app: Phone number: 4791234567\r\n"]
+)
+def test_a_telephone_number_behind_its_name_needs_no_plus(line: str) -> None:
+    (after,) = cleaned([line])
+    assert "4791234567" not in after
+    assert len(after) == len(line)
 
 
 SENT = [
