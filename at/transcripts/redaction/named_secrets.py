@@ -104,7 +104,7 @@ _SHORT_OPTION = re.compile(
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
 _KEY = re.compile(
-    r"(?ai)((?<!public[ _-])(?<!pub)(?<!pub_)key(?:_?(?:\d|hex|b(?:ase)?64))?"
+    r"(?ai)((?<!public[ _-])(?<!pub)(?<!pub_)(?<!cache )key(?:_?(?:\d|hex|b(?:ase)?64))?"
     rf"(?:[\"']?\s*(?:{_COLON})\s*| )b?[\"']?)"
     r"(?:(?:0x)?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{16,}(?<!0x[0-9a-f]{16})"
     r"|(?-i:(?=[\w+/-]{0,64}?[a-z])(?=[\w+/-]{0,64}?[A-Z]))"

@@ -58,6 +58,8 @@ def test_a_dump_of_what_is_no_secret_stays(title: str) -> None:
 
 
 def test_what_follows_a_title_and_is_no_dump_stays() -> None:
+    digest = f"{STAMP}mcuboot: image 0 has hash: {'c0ffee5e' * 8}"
+    assert cleaned(f"{STAMP}app: no key", digest)[1] == digest
     lines = [f"{STAMP}app: no key", f"{STAMP}app: up", ROW, f"{STAMP}app: no key", "OK", ROW]
     assert cleaned(*lines) == lines
     assert cleaned("AT", f"{STAMP}app: key", "+CEREG: 1") == ["AT", f"{STAMP}app: key", "+CEREG: 1"]

@@ -243,6 +243,7 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
         f"app: Public_Key={CANARY}{CANARY}",
         "nvs: key: nrf_cloud/device/settings/configuration1",
         "app: first_pass: int, key: 0x2000123420001234",
+        f"ci: Cache key: {CANARY}{CANARY}",
         "mm: bearer /org/freedesktop/ModemManager1/Bearer/0",
         "pdn: bearer activated, default bearer 5",
         "coap: token: 0x1a2b3c4d5e, token: 12",
