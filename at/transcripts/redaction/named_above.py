@@ -34,6 +34,11 @@ _ROW = re.compile(
     r"|[0-9a-f]{16,}$)"
 )
 """A row of a dump, perhaps behind a log's prefix and an offset."""
+_BYTES = re.compile(
+    r"(?ai)(?<![\w.])(?P<dump>(?:[0-9a-f]{2}(?: {1,3}[0-9a-f]{2}|[:-][0-9a-f]{2}){7,}"
+    r"|0x[0-9a-f]{2}(?:[, ]{1,2}0x[0-9a-f]{2}){7,})(?!\w)[^\r\n]*)"
+)
+"""So many bytes are a row wherever they stand in a line."""
 
 
 class NamedAbove:
@@ -55,12 +60,12 @@ class NamedAbove:
             self._below = named
         elif (sent and below != "words") or PROMPTS.search(line) or left:
             pass
-        elif below and _LOG.match(text) and not (below == "rows" and _ROW.fullmatch(text)):
+        elif below and _LOG.match(text) and not (below == "rows" and _row(text)):
             self._below = "" if below == "rows" else below
         elif below == "words":
             self._below, hidden = below, "" if " " in text else text
         elif below:
-            row = _ROW.fullmatch(text)
+            row = _row(text)
             self._below = "rows" if row is not None else ""
             hidden = row["dump"] if row is not None else text if below == "value" else ""
         if not hidden:
@@ -76,3 +81,7 @@ def _named(text: str) -> str:
     if _CREDENTIAL.search(text):
         return "words"
     return "rows" if _TITLE.search(text, max(0, len(text) - _TITLE_LENGTH)) else ""
+
+
+def _row(text: str) -> re.Match[str] | None:
+    return _BYTES.search(text) or _ROW.fullmatch(text)

@@ -52,7 +52,7 @@ _PASSWORD = re.compile(
     rf"\s*(?:{_COLON})\s*| +(?=[\"'])|[\"'](?:\s*,\s*\d{{1,3}}){{0,2}}\s*,\s*(?=[\"'])"
     r"|>(?=[^<>\s]+</)"  # AT's settings; XML
     r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
-    r"(?>([\"'])?))(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
+    r"(?:Some\()?(?>([\"'])?))(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
 )
 _PIN_ABROAD = "ПИН пин"
 _CODE_ABROAD = _spelt("код コード 码 碼")
@@ -104,9 +104,11 @@ _SHORT_OPTION = re.compile(
 )
 """As mosquitto, chat, curl and nRF91's modem shell take a password."""
 _KEY = re.compile(
-    r"(?ai)((?<!public[ _-])(?<!pub)(?<!pub_)(?<!cache )key(?:_?(?:\d|hex|b(?:ase)?64))?"
-    rf"(?:[\"']?\s*(?:{_COLON})\s*| )b?[\"']?)"
-    r"(?:(?:0x)?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{16,}(?<!0x[0-9a-f]{16})"
+    r"(?ai)((?<!public[ _-])(?<!pub)(?<!pub_)(?<!cache )(?:key|psk|secret)"
+    r"(?:_?(?:\d|hex|b(?:ase)?64))?"
+    rf"(?:[\"']?\s*(?:{_COLON})\s*| )b?[\"'{{\[]?)"
+    r"(?:[0-9a-f]{2}(?:[ :-][0-9a-f]{2}){7,}|0x[0-9a-f]{2}(?:[, ]{1,2}0x[0-9a-f]{2}){7,}"
+    r"|(?:0x)?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{16,}(?<!0x[0-9a-f]{16})"
     r"|(?-i:(?=[\w+/-]{0,64}?[a-z])(?=[\w+/-]{0,64}?[A-Z]))"
     r"(?:(?=(?:[a-z+/_-]{0,20}\d){4})[\w+/-]{22,}={0,2}|[a-z0-9+/]{20,}={1,2}))(?![\w/=-])"
 )
@@ -172,8 +174,8 @@ _IN_WORDS = (
 )
 _ROWS = (
     _Named(("uthorization", "cookie", "bearer "), (_HEADER,), r"\1{redacted:token}"),
+    _Named(("key", "psk", "secret"), (_KEY,), r"\1{redacted:key}"),
     _Named(_IN_WORDS, (_PASSWORD, _STORED, _GIVEN), r"\1{redacted:password}"),
-    _Named(("key",), (_KEY,), r"\1{redacted:key}"),
     _Named(
         ("gh", "glpat-", "oat_", "xox", "/api/v1/", "/bot", "/services/"),
         (_ISSUED,),

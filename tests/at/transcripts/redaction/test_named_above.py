@@ -35,6 +35,8 @@ def cleaned(*lines: str) -> list[str]:
         ("00000000: ", "00000010: 01 02 |.."),
         (f"{STAMP}app: ", "0304"),
         ("mbedtls: ssl_tls.c:1: 0000:  ", "OK"),
+        ("I (123) app: 0x3ffb0000   ", "OK"),
+        ("Jan  1 12:00:00 gw app[12]: ", "OK"),
     ],
 )
 def test_a_dump_of_a_key_below_its_title_is_hidden(title: str, lead: str, last: str) -> None:

@@ -151,6 +151,9 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f"sim: k={CANARY}{CANARY}c0ffee5e",
         f"ftp: > PASS {CANARY}",
         f"dtls: PSK (12): {CANARY}",
+        f"dtls: psk: 01 02 03 {' '.join(re.findall('..', CANARY))}",
+        f"aes: key: 01:02:03:{':'.join(re.findall('..', CANARY))}",
+        f'app: Config {{ password: Some("{CANARY}") }}',
         f"aes: AES key: {CANARY}{CANARY}",
         f"aes: session key = 0x{CANARY}{CANARY}c0ffee5e",
         f"lora: AppKey: {CANARY}{CANARY}",
@@ -196,7 +199,7 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
 def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None:
     said = said.replace("0691", "0" * 12)  # a PDU has 24 digits at least
     cleaned = Redactor().clean(f"[00:00:01.000,000] <inf> {said}\r\n".encode()).decode()
-    assert CANARY not in cleaned
+    assert CANARY not in re.sub("[ :]", "", cleaned)
     assert "7193" not in cleaned
     assert cleaned.startswith(f"[00:00:01.000,000] <inf> {said.split()[0]} ")
 
