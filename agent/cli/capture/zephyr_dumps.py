@@ -23,19 +23,19 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump | bytes]:
     One of the device SDK, which comes in chunks, is yielded as its bytes.
     """
     from agent.cli.capture.chunk_sources import chunks_and_dumps
+    from agent.console.dump_file import read_dump_file
+    from agent.observability.coredumps.recognise import ZEPHYR_HEAD, is_zephyr_dump
     from agent.observability.ingest.chunk_codec import Reassembler
 
     source = iter(pieces)
     head = b""
-    while len(head) < 4 and (piece := next(source, b"")):
+    while len(head) < ZEPHYR_HEAD and (piece := next(source, b"")):
         head += piece
-    if (
-        head.startswith(zephyr_coredump.MAGIC) and head[3:4] == b"\0"
-    ):  # no console text holds a NUL there
+    if is_zephyr_dump(head):
         data = bytearray(head)
         for piece in source:
             data += piece
-        yield CapturedDump(data, zephyr_coredump.parse_dump(data))
+        yield read_dump_file(data)
         return
     messages = Reassembler()
     for item in chunks_and_dumps(chain([head], source)):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
 
     from agent.cli.framework.session import Session
+    from agent.console.dump_lines import CapturedDump
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.outbox import NewItem
 
@@ -214,6 +215,7 @@ def coredump(
     from agent.cli.capture.dump_files import read_device_file
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
+    from agent.console.dump_file import read_dump_file
     from agent.observability.coredumps.device_coredump import damage_of, without_rest
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.transfer import sent_name
@@ -240,22 +242,24 @@ def coredump(
         body = without_rest(body)
         if damage := damage_of(body):
             note(f"{path}: {damage}: it is sent, but the service may not read it")
+    captured = read_dump_file(bytearray(body)) if kind is FileKind.ZEPHYR_COREDUMP else None
+    if captured is not None:
+        body = bytes(captured.data)
     serial = identity.get("device_serial") or ""
     # Without a key of its own a dump that was taken before is a duplicate.
     key = f"again {uuid.uuid4().hex}" if again else None
     items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, key, meta)]
-    if kind is FileKind.ZEPHYR_COREDUMP and device is not None:
-        items += _trace(path, body, device, again=again)
+    if captured is not None and device is not None:
+        items += _trace(path, captured, device, again=again)
     return queue_and_send(session, items, only_queue=only_queue)
 
 
-def _trace(path: Path, body: bytes, device: DeviceIdentity, *, again: bool) -> list[NewItem]:
+def _trace(
+    path: Path, captured: CapturedDump, device: DeviceIdentity, *, again: bool
+) -> list[NewItem]:
     """Return the trace of a Zephyr dump, if its header is there: the service reads no such dump."""
-    from agent.console.dump_lines import CapturedDump
-    from agent.console.zephyr_coredump import parse_dump
     from agent.wiring.forwarding import trace_item
 
-    captured = CapturedDump(bytearray(body), parse_dump(body))
     if not captured.dump.usable:
         note(f"{path}: it is sent, but it is not whole: {captured.dump.detail}")
     if captured.dump.header is None:

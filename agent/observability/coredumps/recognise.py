@@ -10,7 +10,9 @@ from agent.observability.coredumps.elf import ELF
 from agent.observability.coredumps.linux_core import is_core
 from agent.observability.ingest.uploads import FileKind
 
-_ZEPHYR = b"ZE"
+_ZEPHYR, _ZEPHYR_PARTITION = b"ZE", b"CD\x01\x00"
+ZEPHYR_HEAD = 16
+"""Bytes by which a file is known as a Zephyr dump."""
 _ZIP = b"PK\x03\x04"
 _COMPRESSED = {
     b"\x1f\x8b": "gunzip",
@@ -24,13 +26,20 @@ _COMPRESSED = {
 """First bytes -> the command that decompresses the file."""
 
 
+def is_zephyr_dump(head: bytes) -> bool:
+    """Return whether a Zephyr dump, or a partition with one, begins so; a text has no NUL there."""
+    if head.startswith(_ZEPHYR_PARTITION):
+        return len(head) >= ZEPHYR_HEAD and head[8:10] == b"\0\0"
+    return head.startswith(_ZEPHYR) and head[3:4] == b"\0"
+
+
 def recognise(file: BinaryIO) -> FileKind:
     """Return the kind of a core dump. Raises UsageError when it is none."""
     head = file.read(20)
     name = shlex.quote(str(file.name))
     if head.startswith(DEVICE_MAGIC):
         return FileKind.COREDUMP
-    if head.startswith(_ZEPHYR) and head[3:4] == b"\0":
+    if is_zephyr_dump(head):
         return FileKind.ZEPHYR_COREDUMP
     if head.startswith(ELF):
         if is_core(head):
@@ -52,7 +61,7 @@ def recognise(file: BinaryIO) -> FileKind:
 _WITHOUT_SYMBOLS = {
     rb":[0-9A-Fa-f]{10}": "in Intel HEX",
     rb"\x3d\xb8\xf3\x96": "an MCUboot image",
-    rb"CORE|ZE.\x00": "a core dump",
+    rb"CORE|ZE.\x00|CD\x01\x00": "a core dump",
 }
 """How files begin that a build or a crash leaves beside the ELF file."""
 

@@ -107,3 +107,10 @@ def table(
         f"{prefix}num_offsets": struct.pack("<I", len(offsets)),
         f"{prefix}size_t_size": b"\4",
     }
+
+
+def partition(dump: bytes, padding: bytes = b"", error: int = 0) -> bytes:
+    """Return the flash partition of a dump; `padding` is up to the size of a write."""
+    checksum = sum(dump) & 0xFFFF
+    head = struct.pack("<2sHIHHi", b"CD", 1, len(dump), 0, checksum, error)
+    return head + padding + dump + b"\xff" * 300

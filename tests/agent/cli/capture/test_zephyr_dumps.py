@@ -16,6 +16,7 @@ from tests.support.dumps.zephyr_dumps import (
     header,
     kernel,
     memory,
+    partition,
     printed,
     table,
 )
@@ -27,10 +28,11 @@ def capture(*arguments: str, stdin: bytes = b"") -> tuple[int, list[dict[str, ob
     return with_bytes("capture", *arguments, stdin=stdin)
 
 
-def test_a_binary_dump_is_taken_as_one(tmp_path: Path):
+@pytest.mark.parametrize("file", [DUMP, partition(DUMP)])
+def test_a_binary_dump_is_taken_as_one(tmp_path: Path, file: bytes):
     out = tmp_path / "copy.bin"
-    code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=DUMP)
-    assert (code, line["status"]) == (0, "complete")
+    code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=file)
+    assert (code, line["status"], out.read_bytes()) == (0, "complete", DUMP)
 
 
 def test_the_function_at_fault_is_named_when_the_firmware_is_given(tmp_path: Path):

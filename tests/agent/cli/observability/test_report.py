@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.support.commands.command_line import json_objects as cellagent
-from tests.support.dumps.zephyr_dumps import arch, header, memory
+from tests.support.dumps.zephyr_dumps import arch, header, memory, partition
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]
@@ -100,6 +100,15 @@ async def test_erased_flash_behind_a_core_dump_is_not_sent(offline, tmp_path):
     path.write_bytes(whole + b"\xff" * 4096)
     code, _, noted = await cellagent("report", "coredump", str(path), "--queue")
     _, (item, _), _ = await cellagent("outbox", "list")
+    assert (code, noted, item["bytes"]) == (0, "", len(whole))
+
+
+async def test_of_a_partition_the_zephyr_dump_alone_is_sent(offline, tmp_path):
+    path = tmp_path / "partition.bin"
+    whole = header() + arch()
+    path.write_bytes(partition(whole))
+    code, _, noted = await cellagent("report", "coredump", str(path), *IDENTITY, "--queue")
+    _, (item, *_), _ = await cellagent("outbox", "list")
     assert (code, noted, item["bytes"]) == (0, "", len(whole))
 
 

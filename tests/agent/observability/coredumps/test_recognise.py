@@ -11,6 +11,7 @@ from agent.errors import UsageError
 from agent.observability.coredumps.recognise import recognise, refuse_without_symbols
 from agent.observability.ingest.uploads import FileKind
 from tests.support.dumps.elf_files import firmware, linux_core
+from tests.support.dumps.zephyr_dumps import partition
 
 
 def named(data: bytes) -> io.BytesIO:
@@ -33,6 +34,7 @@ def packed(*names: str) -> bytes:
     [
         (b"CORE\x02\0\0\0", FileKind.COREDUMP),
         (b"ZE\x02\0\x03\0", FileKind.ZEPHYR_COREDUMP),
+        (partition(b"ZE\x02\0\x03\0"), FileKind.ZEPHYR_COREDUMP),
         (linux_core(), FileKind.ELF_COREDUMP),
         (packed("7a/manifest.json", "7a/core.elf.gz"), FileKind.MAR),
     ],
