@@ -66,6 +66,13 @@ _ARM_REASONS = {
     35: "usage fault: illegal EPSR",
     36: "usage fault: undefined instruction",
     37: "secure fault",
+    38: "secure fault: invalid entry point",
+    39: "secure fault: invalid integrity signature",
+    40: "secure fault: invalid exception return",
+    41: "secure fault: attribution unit violation",
+    42: "secure fault: invalid transition",
+    43: "secure fault: lazy state preservation",
+    44: "secure fault: lazy state error",
 }
 
 
@@ -249,7 +256,7 @@ def reason_name(header: DumpHeader) -> str:
     """Return the name of the reason for which the kernel stopped."""
     name = REASONS.get(header.reason)
     if name is None and header.target == ARM_CORTEX_M:
-        name = _ARM_REASONS.get(min(header.reason, 37))
+        name = _ARM_REASONS.get(header.reason)
     return name or f"reason {header.reason}"
 
 

@@ -248,7 +248,8 @@ def trace_reason(reason: int) -> int:
         (range(16, 22), MEMORY_FAULT),
         (range(22, 29), BUS_FAULT),
         (range(29, 37), USAGE_FAULT),
+        (range(37, 45), SECURITY_VIOLATION),
     ):
         if reason in numbers:
             return number
-    return SECURITY_VIOLATION if reason >= 37 else HARD_FAULT
+    return HARD_FAULT

@@ -133,7 +133,10 @@ def test_any_bytes_have_a_status(data):
         (3, 0, "CPU exception"),
         (3, 4, "kernel panic"),
         (3, 25, "bus fault: precise data access"),
-        (3, 41, "secure fault"),
+        (3, 37, "secure fault"),
+        (3, 41, "secure fault: attribution unit violation"),
+        (3, 45, "reason 45"),
+        (3, 100, "reason 100"),
         (1, 25, "reason 25"),
     ],
 )
