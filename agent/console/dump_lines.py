@@ -12,6 +12,7 @@ from agent.console.zephyr_coredump import HEADER_SIZE, MAGIC, Dump, DumpStatus, 
 from at.protocol.kit_log import ANY_BEGIN
 
 DUMP_MARK = b"#CD:"
+_BEGIN = b"BEGIN#"
 MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
@@ -96,6 +97,7 @@ class DumpCollector:
         self._sound = 0  # bytes before the first damage: those behind it may have moved
         self._dropped = 0
         self._lines = LineEnds()
+        self._behind = ""  # BEGIN: a program spells colours and line ends out alike on each line
 
     @property
     def open(self) -> bool:
@@ -110,12 +112,13 @@ class DumpCollector:
     def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
         """Read a line that holds DUMP_MARK; return the dump that it ended, or its damage."""
         content = line[line.index(DUMP_MARK) + len(DUMP_MARK) :]
-        is_begin = content.startswith(b"BEGIN#")
+        is_begin = content.startswith(_BEGIN)
         # Its header shows a dump whose BEGIN came damaged, or was printed before anybody listened.
         if is_begin or (not self.open and content.upper().startswith(_MAGIC_DIGITS)):
             ended = self._finish("a new dump began") if self.open else []
             self._data, self._failed, self._damage, self._dropped = bytearray(), False, "", 0
             self._lines = LineEnds()
+            self._behind = _rest(content, len(_BEGIN)) if is_begin else ""
             return ended if is_begin else self._add_digits(line, content, self._data)
         if content.startswith(b"LOCATION "):
             return []
@@ -151,11 +154,11 @@ class DumpCollector:
         self, line: bytes, content: bytes, data: bytearray
     ) -> list[CapturedDump | DamagedDumpLine]:
         digits = _HEX.match(content).group()  # type: ignore[union-attr] # it also matches nothing
-        rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
+        rest = _rest(content, len(digits))
         start, room = len(data), MAX_DUMP - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
-        if rest and not _BEHIND.fullmatch(rest):
+        if rest not in {"", self._behind} and not _BEHIND.fullmatch(rest):
             reason = f"no hex digits: {rest[:20]!r}"
         elif len(digits) & 1:
             reason = f"an odd number of hex digits: {len(digits)}"
@@ -198,3 +201,8 @@ class DumpCollector:
             detail = f"a line is missing before byte {at}"
             dump = replace(dump, status=DumpStatus.DAMAGED, detail=detail)
         return [CapturedDump(data, replace(dump, dropped_messages=self._dropped))]
+
+
+def _rest(content: bytes, at: int) -> str:
+    """Return what stands on a line from byte `at` on, without colours."""
+    return strip_ansi(content[at:].decode("latin-1")).strip()

@@ -33,12 +33,17 @@ def test_other_lines_and_colours_do_not_break_a_dump():
     assert dumps(text)[0].dump.usable
 
 
+def kept(dump: bytes, prefix: str, end: bytes) -> bytes:
+    """Return the lines of a dump with `end` behind each but BEGIN, which does not tell it."""
+    text = printed(dump, prefix).replace(b"\r\n", end + b"\n")
+    return text.replace(b"BEGIN#" + end, b"BEGIN#")
+
+
 @pytest.mark.parametrize(
     "end", ['"}', '\\r\\n","stream":"stdout"}', '\\u001b[0m", "level": 3}', '"', '"]']
 )
 def test_a_dump_is_gathered_from_lines_that_are_kept_as_json(end):
-    text = printed(DUMP, '{"log":"E: ').replace(b"\r\n", end.encode() + b"\n")
-    (captured,) = dumps(text)
+    (captured,) = dumps(kept(DUMP, '{"log":"E: ', end.encode()))
     assert captured.dump.usable
     assert bytes(captured.data) == DUMP
 
@@ -62,9 +67,32 @@ def test_a_dump_is_gathered_from_lines_that_are_kept_as_json(end):
     ],
 )
 def test_a_dump_is_gathered_from_lines_that_a_program_has_set_in_others(end):
-    (captured,) = dumps(printed(DUMP, "E: ").replace(b"\r\n", end.encode() + b"\n"))
+    (captured,) = dumps(kept(DUMP, "E: ", end.encode()))
     assert captured.dump.usable
     assert bytes(captured.data) == DUMP
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "<ESC>[0m<CR><LF>",
+        "^[[0m^M$",
+        "#033[0m#015",
+        "\\033[0m\\r",
+        "\u241b[0m",
+        "[0D][0A]",
+        "\tkit 1",
+    ],
+)
+def test_a_dump_is_gathered_whatever_stands_behind_its_begin_and_each_line(end):
+    text = printed(DUMP, "E: ").replace(b"\r\n", end.encode() + b"\n")
+    (captured,) = dumps(text)
+    assert captured.dump.usable
+    assert bytes(captured.data) == DUMP
+    (spoilt,) = dumps(text.replace(DUMP[:32].hex().encode(), DUMP[:32].hex().encode()[:-2] + b"g0"))
+    assert spoilt.dump.status is DumpStatus.DAMAGED
+    _, other = dumps(text + printed(DUMP, "E: ").replace(b"\r\n", b" x\r\n").replace(b"# x", b"#"))
+    assert other.dump.status is DumpStatus.DAMAGED
 
 
 @pytest.mark.parametrize("end", [b"\\n", b"\\r\\n", b"<br>", b"<br />", b" "])
