@@ -142,7 +142,9 @@ def parse_dump(data: bytes | bytearray) -> Dump:
     if not data:
         return Dump(DumpStatus.EMPTY, 0, detail="nothing stands between begin and end")
     if not data.startswith(MAGIC[:size]):
-        return Dump(DumpStatus.NOT_A_DUMP, size, detail="it does not begin with a dump's header")
+        # `pretty` prints each block as if it were a dump.
+        detail = "it does not begin with a dump's header: print it whole, with `coredump print`"
+        return Dump(DumpStatus.NOT_A_DUMP, size, detail=detail)
     if size < _HEADER.size:
         return Dump(DumpStatus.INCOMPLETE, size, detail="it ends inside the header")
     _, version, target, pointer_log2, flag, reason = _HEADER.unpack_from(data)

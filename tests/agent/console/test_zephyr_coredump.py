@@ -78,6 +78,10 @@ def test_an_unknown_block_ends_the_reading_and_not_the_use():
     assert parse_dump(body + trailer(body + b"!")).status is DumpStatus.CRC_MISMATCH
 
 
+def test_a_section_printed_prettily_names_the_command_that_prints_a_whole_dump():
+    assert "`coredump print`" in parse_dump(b"\0" * 40).detail
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
