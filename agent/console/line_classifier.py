@@ -229,10 +229,13 @@ class ConsoleReader:
         rows, self._rows = self._rows, []
         row = line.strip()
         items: list[ConsoleItem] = []
-        if rows and _WRAPPED.search(b"".join(rows) + b"\n" + row):
+        # A chunk ends with its colon, and a line of a dump has two rows.
+        may_end = len(rows) == 1 or (rows and row.endswith(b":"))
+        if may_end and _WRAPPED.search(b"".join(rows) + b"\n" + row):
             line = _unwrapped(rows, row)
         elif rows and self._goes_on(rows, row):
-            self._rows = [*rows, row]
+            rows.append(row)
+            self._rows = rows
             return []
         else:
             items = [item for each in rows for item in self._classifier.classify(each)]

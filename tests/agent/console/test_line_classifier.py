@@ -7,11 +7,13 @@ import itertools
 import json
 import quopri
 import urllib.parse
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.console import line_classifier
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
@@ -104,6 +106,18 @@ def test_a_chunk_in_a_mail_or_an_address_is_read(size: int):
     for one in spelt:
         found = [item.chunk for item in items_of(one) if isinstance(item, ChunkLine)]
         assert found == [chunk]
+
+
+def test_rows_that_no_colon_ends_are_searched_once(monkeypatch: pytest.MonkeyPatch):
+    # As of a certificate, or of a file in a mail, behind an export that was cut.
+    searched = []
+    monkeypatch.setattr(
+        line_classifier, "_WRAPPED", SimpleNamespace(search=lambda text: searched.append(len(text)))
+    )
+    rows = [b"MC:" + b"A" * 61, *[b"A" * 64] * 500]
+    items = list(ConsoleReader().read([b"\n".join(rows)]))
+    assert len(items) == len(rows)
+    assert sum(searched) < 3 * 64
 
 
 def test_a_row_of_digits_that_belongs_to_no_line_before_it_stays_what_it_is():
