@@ -25,7 +25,7 @@ _SIGNED = re.compile(
     re.ASCII,
 )
 # What each of the looks below has; most lines of a log have none of it.
-_MAY_NAME = re.compile(r"[0-9A-Fa-f]{4}(?:[ -]|[0-9A-Fa-f]{2})|\+[1-9]")
+_MAY_NAME = re.compile(r"[0-9A-Fa-f](?:[0-9A-Fa-f]{5}|[0-9]{3}[ -][0-9])|\+[1-9]")
 _SIGNED_SIGNS = ("eyJ", "2dn3", "MII", "MFkw")
 _ESCAPE_SEQUENCE = re.compile(f"({CONTROL_SEQUENCE})")
 _UUID = re.compile(
@@ -38,8 +38,11 @@ _LABELLED = re.compile(
     r"(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
 )
+# It begins with a digit, by which the search is fast, and then looks at what is before that.
 _LONG_NUMBER = re.compile(
-    r"(?:(?<![0-9A-Za-z])(nrf-)?|(?P<word>(?<=[g-z])|(?<=nrf)|(?<=device)))((?!0{11})[0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
+    r"[0-9](?:(?<![0-9a-z].)(?P<device>(?<=(?<![0-9a-z])nrf-.))?"
+    r"|(?P<word>(?<=[g-z].)|(?<=nrf.)|(?<=device.)))"
+    r"(?:(?!(?<=0)0{10})[0-9]{14}|[0-9]{17,19}|[0-9]{31})(?=F?(?![0-9a-z]))",
     re.IGNORECASE,
 )
 # As labels print an IMEI, with its check digit, version or neither, and a card number.
@@ -245,8 +248,8 @@ class Identifiers:
 
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
-        prefix, digits = match[1] or "", match[3]
-        if len(digits) == 15 and (prefix or ends_in_luhn_digit(digits)):
+        digits = match.group()
+        if len(digits) == 15 and (match["device"] is not None or ends_in_luhn_digit(digits)):
             digits = self.made_up.imei(digits)
         elif match["word"] is not None:
             pass  # a word and a number behind it may be anything else
@@ -256,7 +259,7 @@ class Identifiers:
             digits = self.made_up.iccid(digits)
         elif len(digits) == 15 and digits[0] in _COUNTRIES and not _is_fraction(match):
             digits = self.made_up.imsi(digits)
-        return prefix + digits
+        return digits
 
     def _known_replaced(self, text: str) -> str:
         """Return a text without the originals that were replaced before."""
