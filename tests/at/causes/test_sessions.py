@@ -48,6 +48,12 @@ def test_a_call_that_was_connected_was_not_refused(
     assert all(cause.cause == "pdn-inactive" for cause in found)
 
 
+def test_a_cloud_that_was_reached_once_knows_the_kit() -> None:
+    ended = "[00:00:08.287,078] <err> nrf_cloud_transport: MQTT input error: -128"
+    assert _causes(ended)[0] == "cloud-unknown-device"
+    assert _causes("<inf> app: NRF_CLOUD_EVT_READY: 0", ended)[0] == "server-closed"
+
+
 @pytest.mark.parametrize(("asked", "told"), ENDED)
 def test_what_was_ended_on_request_is_no_trouble(asked: str, told: str) -> None:
     online = ("AT+CEREG?", "+CEREG: 0,1", "OK")
