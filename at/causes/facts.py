@@ -66,7 +66,9 @@ class Facts(dict[str, Fact]):
     def conclude(self) -> None:
         """Note what follows from several."""
         self.pop("search", None)
-        about = self.get("stat")
+        about, reached = self.get("stat"), self.get("reached")
+        if about and reached and reached.order > about.order:
+            self._end_search()
         length: Value = self._search_length()
         if not length and (tried := self.get("tried")) is not None:
             length = tried.value  # it was switched off after that
