@@ -81,13 +81,15 @@ _ENDS = re.compile(
     r"|Q(?:I|SSL|MT)CLOSE|QIDEACT|QMTDISC|QPOWD|CIP(?:SHUT|CLOSE)|CACLOSE|CMQTT(?:DISC|STOP)"
     r"|NETCLOSE|SAPBR=0|CG(?:ACT|ATT)=0|S[MH]DISC|UMQTTC=0|USOCL|CPOWD|COPS=2|CFUN=[04]\b)"
     r"|D[^*]+;|#SD=)|AT(?:D|[+#]\w*(?:ACT|OPEN|CONN?|START|TCPCLI|SOCO|CFUN)=|\+SAPBR=1))"
-    r"|^(?P<ring>RING)\b|(?:^|~\$ )(?:net iface|ppp) (?:(?P<down>down)|up)\b",
+    r"|^(?P<ring>RING)\b"
+    r"|(?:^|~\$ )(?:net iface|ppp|att_network) (?:(?P<down>down|disconnect)|up|connect)\b",
     re.IGNORECASE,
 )
 """What ends a connection or has one that ends of itself, such as a call; else, what opens one."""
 _ENDED = re.compile(
     r"\+APP PDP: .*|\+QMTSTAT: .*|\+(?:QIURC|CIPCLOSE|IPCLOSE|SAPBR)\b.*|\+CGEV: .*DEACT.*"
-    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY|\bIPv[46] connectivity lost\b",
+    r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY|\bIPv[46] connectivity lost\b"
+    r"|\batt_network disconnect\b|\bnetwork: Not registered\b.*",
     re.IGNORECASE,
 )
 
