@@ -53,7 +53,10 @@ _NO_ERROR = re.compile(
     # of pppd, which then makes one up; of ModemManager, of which one is enough
     r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*"
     r"|\bpin not connected\b"  # of ubxlib, which tells what it was given
-    r"|\bmodem_cellular\w*: event timeout\b",  # of Zephyr, whose next step is then due
+    r"|\bmodem_cellular\w*: event timeout\b"  # of Zephyr, whose next step is then due
+    # of nRF Cloud's predictions for GPS, which are then asked for anew
+    r"|_pgps: (?:Data expired|Find prediction|prediction idx|Ignoring packet).*"
+    r"|\bprocessing P-GPS data.*",
     re.IGNORECASE,
 )
 _MEASURED = re.compile(
