@@ -82,6 +82,7 @@ LEADS = (
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
+        r"(?!error: \d+$)"  # which is all that a tool says
         r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)(?: *\])?"
         r"(?:[\s:]|-(?!-*>))+(?!//|#\s)(?=\S)",  # behind an answer ERROR may stand a remark
         re.IGNORECASE,
