@@ -32,3 +32,4 @@ async def test_nothing_of_a_program_that_ignores_sigterm_goes_on_where_its_end_i
     with pytest.raises(asyncio.CancelledError):
         await ending
     assert await told == ""
+    await process.wait()
