@@ -9,7 +9,8 @@ from at.protocol.dialect import PROMPTS
 from at.transcripts.redaction.keys_by_line import KEY_LEFT
 
 _ENDS = "\r\n\0 "
-_LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
+LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
+"""How a line of a kit's own log begins."""
 _SETTING = re.compile(
     r"(?ai)\bsettings (?:get|read(?: \w+)?) +[\w/.-]*(?:psk|pass\w*|pwd|auth|key|secret|token)"
     r"(?: --json)?$|\blwm2m read +(?:-\w+ +)?/?0/\d+/[35](?: +-\w+)?$"
@@ -60,7 +61,7 @@ class NamedAbove:
             self._below = named
         elif (sent and below != "words") or PROMPTS.search(line) or left:
             pass
-        elif below and _LOG.match(text) and not (below == "rows" and _row(text)):
+        elif below and LOG.match(text) and not (below == "rows" and _row(text)):
             self._below = "" if below == "rows" else below
         elif below == "words":
             self._below, hidden = below, "" if " " in text else text

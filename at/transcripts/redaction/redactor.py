@@ -19,7 +19,7 @@ from at.protocol.line.items import final_result
 from at.protocol.redaction.secret_parameters import ANSWER, SET
 from at.transcripts.redaction.identity import IdentityRedactor
 from at.transcripts.redaction.keys_by_line import PemByLine
-from at.transcripts.redaction.named_above import NamedAbove
+from at.transcripts.redaction.named_above import LOG, NamedAbove
 from at.transcripts.redaction.named_secrets import without_logged_secrets
 
 # A token without its signature opens nothing.
@@ -28,7 +28,6 @@ _TOKEN = re.compile(rb"\b(eyJ[\w-]*)\.([\w-]+)\.([\w-]+)", re.ASCII)
 _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
-_LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
 
 
 class Redactor:
@@ -93,7 +92,7 @@ class _SecretExchange:
         name = line_name(text)
         is_notice = name in ONE_SHAPE or (name[:1] != "#" and looks_like_notice(text))
         if _OTHER_LINE.search(text) is None and (
-            name in self._shown - {""} or is_notice or _LOG.match(text)
+            name in self._shown - {""} or is_notice or LOG.match(text)
         ):
             return cleaned
         return line.replace(line.strip(_ENDS.encode()), b"{redacted:rest}", 1)
