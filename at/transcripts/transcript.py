@@ -29,7 +29,8 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, AnyStr
 
@@ -40,6 +41,7 @@ from at.transcripts.steps import TERMINATOR, VERSION, StepReader, TranscriptStep
 
 LARGEST = 256 * 1024 * 1024
 """Bytes of a transcript or a log: days of a modem's talk. A device may have no end."""
+_PIECE = 65536
 _BEGINNING = re.compile(r"\s*(?:#|@[\d.]+ |\??[<>!])")
 _HEADER = re.compile(r"#\s*([A-Za-z][A-Za-z-]*)\s*:\s*(.*?)\s*")
 
@@ -102,7 +104,10 @@ def load_transcript(path: str | Path) -> Transcript:
 
 def read_session(source: IO[AnyStr]) -> AnyStr:
     """Return the whole of a transcript or a log. Raises TranscriptError for one without end."""
-    data = source.read(LARGEST + 1)
+    # Piece by piece: whoever asks for so many bytes at once has to have the memory for them.
+    nothing = source.read(0)
+    pieces = islice(iter(partial(source.read, _PIECE), nothing), LARGEST // _PIECE + 1)
+    data = nothing.join(pieces)
     if len(data) > LARGEST:
         raise TranscriptError(
             f"{source.name}: over {LARGEST >> 20} MiB, or without end: no session of a modem",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -130,6 +132,21 @@ def test_a_file_without_end_is_refused_and_not_read_until_memory_ends(
     monkeypatch.setattr(transcript, "LARGEST", 100)
     with pytest.raises(TranscriptError, match="/dev/zero: over 0 MiB, or without end"):
         load_transcript("/dev/zero")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory has no such limit")
+def test_a_small_file_is_read_where_there_is_little_memory(tmp_path: Path) -> None:
+    file = tmp_path / "session.transcript"
+    file.write_text("> AT\n< OK\n")
+    code = (
+        "import resource, sys; from at.transcripts.transcript import load_transcript\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (200_000_000, 200_000_000))\n"
+        "print(len(load_transcript(sys.argv[1]).steps))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, file], capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("2\n", "")
 
 
 @pytest.mark.parametrize(("first", "hint"), [("AT> AT+CGMR\n", "cellagent modem import"),
