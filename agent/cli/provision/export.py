@@ -53,7 +53,6 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
     The last line of `--since` is {"cursor": N}: give N to the next `--since`. Whoever was stopped
     half-way gives the `change` of the last line that it has kept.
     """
-    from agent.cloud import public_keys
     from agent.provisioning.ledger import BoardRecord
     from agent.provisioning.ledger.listing import Listing, RecordFilter
 
@@ -80,10 +79,17 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
             sys.stdout.write(line)
             rows += 1
         sys.stdout.flush()
-    if form == "bulk" and rows > public_keys.MOST_ROWS:
+    if form == "bulk":
+        _check_rows(rows)
+
+
+def _check_rows(rows: int) -> None:
+    from agent.cloud.public_keys import MOST_ROWS  # and with it all that speaks HTTP
+
+    if rows > MOST_ROWS:
         note(
-            f"{rows:,} rows: the service takes {public_keys.MOST_ROWS:,} of them at a time; --lot, "
-            "--station and --outcome choose some"
+            f"{rows:,} rows: the service takes {MOST_ROWS:,} of them at a time; --lot, --station "
+            "and --outcome choose some"
         )
 
 
