@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -317,20 +314,10 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
     tmp_path: Path, driver: WebDriver
 ) -> None:
     with fleet(tmp_path) as served:
-
-        def link() -> str:
-            done = subprocess.run(
-                [sys.executable, "-m", "agent", "page", "--json"],
-                env={**os.environ, **served.environment},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            return str(json.loads(done.stdout)["link"])
-
         with served.agent("--page", "127.0.0.1:0") as running:
+            served.crash()
             resize(driver, 1280, 3000)  # a card outside of the window has no innerText
-            driver.get(link())
+            driver.get(served.command("page")["link"])
             until_text(driver, "the kit crashed: hard fault")
             until_text(driver, "4 of 6 kits need you")  # the services know the other two
             until_text(driver, "The modem sees no SIM.")
