@@ -80,12 +80,10 @@ async def reports_of(session: Session, *, probe_all: bool) -> list[PortReport]:
     usb_ports = session.usb_ports
     held = await ports_of_agents(usb_ports)
     held_devices = {device_of(report.usb.device, usb_ports) for report in held}
-    if session.port:
-        device = device_of(session.port, usb_ports)
+    if named := session.named_port:
+        device = device_of(named, usb_ports)
         reports = [report for report in held if device_of(report.usb.device, usb_ports) == device]
-        reports = reports or await survey(
-            probe_all=probe_all, named=[session.port], listing=usb_ports
-        )
+        reports = reports or await survey(probe_all=probe_all, named=[named], listing=usb_ports)
     else:
         reports = held + await survey(
             probe_all=probe_all,

@@ -62,7 +62,8 @@ def load(
 ) -> Configuration:
     """Return the configuration that a command runs with. Raises ConfigError.
 
-    `profile` and `port` are the command line's; `environ` is the process's unless given.
+    `profile` and `port` are the command line's; `environ` is the process's unless given. A port may
+    be told by the name of its kit in the profile's table.
     """
     environ = os.environ if environ is None else environ
     file = config_file(environ)
@@ -86,6 +87,8 @@ def load(
             origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     if named := port or environ.get("CELLAGENT_PORT"):
+        of_that_name = complete.kits.get(named)
+        named = (of_that_name and of_that_name.port) or named
         before, complete = dict(leaves(complete)), _on_port(complete, named)
         for key, value in leaves(complete):
             if value != before[key]:

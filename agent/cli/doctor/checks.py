@@ -237,7 +237,7 @@ async def look_at_kit(session: Session) -> Checks:
     from agent.cli.ports import reports_of
 
     reports = await reports_of(session, probe_all=False)
-    for line in _ports(reports, session.port or session.profile.kit.port):
+    for line in _ports(reports, session.profile.kit.port):
         yield line
     if any(each.answers for each in reports):
         async with session.modem() as modem:

@@ -31,6 +31,15 @@ def _keys() -> list[str]:
     return [*all_keys(), *SECRETS]
 
 
+def _kits() -> Iterable[str]:
+    from agent.config.load import load
+    from agent.errors import AgentError
+
+    with suppress(AgentError):
+        return load().profile.kits
+    return ()
+
+
 complete_profile = completing(_profiles)
 complete_key = completing(_keys)
 
@@ -38,10 +47,10 @@ complete_key = completing(_keys)
 def complete_port(
     ctx: click.Context, of: click.Parameter, typed: str
 ) -> list[str] | list[CompletionItem]:
-    """Return the serial ports of this system that go on from what is typed; else ask for files."""
+    """Return the kits and serial ports that go on from what is typed; else ask for files."""
     from at.ports.usb import system_ports
 
-    ports = completing(lambda: [port.device for port in system_ports()])
+    ports = completing(lambda: [*_kits(), *(port.device for port in system_ports())])
     return ports(ctx, of, typed) or _files(typed)  # the link to a virtual kit is a file
 
 

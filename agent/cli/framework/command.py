@@ -95,7 +95,8 @@ class AgentCommand(_WholeExample):
                 callback=_store_port,
                 metavar="PORT",
                 shell_complete=complete_port,
-                help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
+                help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE "
+                "or a kit's name.",
                 hidden="port" not in self.offers,
             ),
             _common(["-v", "--verbose", "verbosity"], count=True, help="Say more; -vv still more."),

@@ -72,6 +72,11 @@ class Session:
         """The profile of `configuration`."""
         return self.configuration.profile
 
+    @property
+    def named_port(self) -> str:
+        """The port that --port names, be it by the name of its kit; "" without that option."""
+        return self.loaded.profile.kit.port if self.port else ""
+
     @cached_property
     def kit(self) -> KitSettings:
         """The chosen kit with its port; without any it is the only one that is plugged in."""
@@ -84,8 +89,7 @@ class Session:
             return profile.kit
         if profile.kits:
             raise UsageError(
-                f"the profile has {len(profile.kits)} kits",
-                hint=_name_one(each.port for each in profile.kits.values()),
+                f"the profile has {len(profile.kits)} kits", hint=_name_one(profile.kits)
             )
         return msgspec.structs.replace(profile.kit, port=self.only_kit_port())
 

@@ -217,7 +217,7 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    names = tuple(dict.fromkeys(filter(None, [*given.boards, session.port])))
+    names = tuple(dict.fromkeys(filter(None, [*given.boards, session.named_port])))
     if not (names or given.all_kits):  # a flag takes precedence over environment and profile
         port = os.environ.get("CELLAGENT_PORT") or session.profile.kit.port
         names = tuple(filter(None, [port]))

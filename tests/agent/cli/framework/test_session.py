@@ -33,18 +33,30 @@ def test_a_port_of_the_table_chooses_its_kit_and_another_port_no_kit_of_it() -> 
     assert (kit.port, kit.baud) == ("/dev/ttyOTHER", 115200)
 
 
+def test_the_name_of_a_kit_of_the_table_is_as_good_as_its_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    two_kits()
+    set_value("kits.right.baud", "1000000", profile="lab")
+    named = Session(profile_name="lab", port="right")
+    assert (named.kit.port, named.kit.baud, named.named_port) == (RIGHT, 1000000, RIGHT)
+    assert Session(profile_name="lab", port="none").kit.port == "none"
+    monkeypatch.setenv("CELLAGENT_PORT", "right")
+    by_environment = Session(profile_name="lab")
+    assert (by_environment.kit.port, by_environment.named_port) == (RIGHT, "")
+
+
 def test_the_only_kit_of_the_table_needs_no_port_and_of_two_one_is_to_be_named() -> None:
     set_value("kits.left.port", LEFT, profile="lab")
     assert Session(profile_name="lab").profile.kit.port == LEFT
     two_kits()
     with pytest.raises(UsageError, match="2 kits") as refused:
         _ = Session(profile_name="lab").kit
-    assert LEFT in refused.value.hint
-    assert RIGHT in refused.value.hint
-    set_value("kits.left.port", "replay:/a session.txt", profile="lab")
+    assert refused.value.hint == "name one: `--port left`, `--port right`"
+    set_value("kits.by the door.port", "replay:session.txt", profile="lab")
     with pytest.raises(UsageError) as refused:
         _ = Session(profile_name="lab").kit
-    assert "`--port 'replay:/a session.txt'`" in refused.value.hint
+    assert "`--port 'by the door'`" in refused.value.hint
 
 
 def test_the_only_kit_that_is_plugged_in_is_named_by_its_serial(
