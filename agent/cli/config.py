@@ -198,11 +198,11 @@ def set_(session: Session, key: str, value: str | None) -> None:
 def _note_reload(profile: str) -> None:
     """Tell that an agent of the profile, if one runs, has what it read before."""
     from agent.daemon.control.socket import control_socket_of
-    from agent.files.paths import is_there, state_dir
+    from agent.files.paths import state_dir
     from agent.files.trusted_places import UntrustedPlace
 
     with contextlib.suppress(UntrustedPlace):
-        if is_there(control_socket_of(state_dir(), profile).path):
+        if control_socket_of(state_dir(), profile).is_listening():
             reload = shlex.join(["cellagent", "reload", "--profile", profile])
             note(f"the agent that runs goes on as before: `{reload}` has it read this")
 

@@ -43,17 +43,36 @@ class ControlSocket(Struct, frozen=True):
         Raises OSError, ValueError, KeyError; TimeoutError where too many wait for the agent.
         """
         if sys.platform != "win32" and self.is_socket:
-            connected = socket.socket(socket.AF_UNIX)
-            connected.setblocking(False)
-            try:
-                connected.connect(os.fspath(self.path))
-                return await asyncio.open_unix_connection(sock=connected, limit=limit)
-            except OSError as error:
-                connected.close()
-                if isinstance(error, BlockingIOError):
-                    raise TimeoutError("it accepts no connection") from error
-                raise
+            return await asyncio.open_unix_connection(sock=self._connected(), limit=limit)
         return await asyncio.open_connection("127.0.0.1", self.read_port()[0], limit=limit)
+
+    def is_listening(self) -> bool:
+        """Return whether a process listens there; the file of one that was killed is left."""
+        try:
+            if sys.platform != "win32" and self.is_socket:
+                self._connected().close()
+            else:
+                socket.create_connection(("127.0.0.1", self.read_port()[0]), 1.0).close()
+        except TimeoutError:
+            return True
+        except (OSError, ValueError, KeyError):
+            return False
+        return True
+
+    def _connected(self) -> socket.socket:
+        """Connect to the socket. Raises OSError; TimeoutError where too many wait for the agent."""
+        if sys.platform == "win32":
+            raise OSError("this system has no such sockets")
+        connected = socket.socket(socket.AF_UNIX)
+        connected.setblocking(False)
+        try:
+            connected.connect(os.fspath(self.path))
+        except OSError as error:
+            connected.close()
+            if isinstance(error, BlockingIOError):
+                raise TimeoutError("it accepts no connection") from error
+            raise
+        return connected
 
     async def listen(self, connected: Connected, token: str, *, limit: int) -> asyncio.Server:
         """Listen for this user's own processes, in place of an agent that was killed.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from agent.files.private_files import write_private
+from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent, private_text
 
 
@@ -108,14 +109,21 @@ async def test_what_a_running_agent_has_read_before_is_told_to_need_a_reload(
 ) -> None:
     words = [("set", "kit.baud", "1000000"), ("set", "api_key"), ("unset", "kit.baud")]
     (path,) = (await cellagent("config", "path", "--json")).lines
-    for named in ("another", "lab"):
-        write_private(Path(path["state"], "run", f"{named}.sock"), b"")  # that of its agent
-        for each in words:
-            done = await cellagent(
-                "config", *each, "--profile", "lab", stdin="canary-api-key-0001\n"
-            )
-            told = "`cellagent reload --profile lab`" in done.err
-            assert (done.code, told) == (0, named == "lab"), done.err
+    run = Path(path["state"], "run")
+    make_private_folder(run)
+
+    async def told(*, of: str = "lab") -> set[bool]:
+        reload, key = f"`cellagent reload --profile {of}`", "canary-api-key-0001\n"
+        every = [await cellagent("config", *each, "--profile", of, stdin=key) for each in words]
+        assert {done.code for done in every} == {0}
+        return {reload in done.err for done in every}
+
+    with socket.socket(socket.AF_UNIX) as of_an_agent:
+        of_an_agent.bind(str(run / "lab.sock"))
+        of_an_agent.listen()
+        assert await told() == {True}
+        assert await told(of="another") == {False}
+    assert await told() == {False}  # one that was killed leaves its socket
 
 
 @pytest.mark.parametrize(
