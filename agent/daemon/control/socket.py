@@ -1,12 +1,13 @@
 """Address of the control socket: a path in the state folder, or a loopback port with a token."""
 
-import asyncio
+from __future__ import annotations
+
 import json
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,7 +16,12 @@ from agent.files.private_files import make_private_folder, write_private
 from agent.files.trusted_places import require_trusted_folder
 from agent.listening import BoundedListener
 
-Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Iterator
+
+    Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 _HANG_UP_S = 1.0  # for what was sent last to be read
 
@@ -42,6 +48,8 @@ class ControlSocket(Struct, frozen=True):
 
         Raises OSError, ValueError, KeyError; TimeoutError where too many wait for the agent.
         """
+        import asyncio  # `config set`, which has no event loop, must not pay for it
+
         if sys.platform != "win32" and self.is_socket:
             return await asyncio.open_unix_connection(sock=self._connected(), limit=limit)
         return await asyncio.open_connection("127.0.0.1", self.read_port()[0], limit=limit)
@@ -80,6 +88,8 @@ class ControlSocket(Struct, frozen=True):
         Makes the folder, 0700. `token` is what their requests must have where this is no socket;
         `limit` is the longest line in bytes. Raises OSError, FolderUnusable.
         """
+        import asyncio
+
         make_private_folder(self.path.parent)
         self.path.unlink(missing_ok=True)
         if sys.platform != "win32" and self.is_socket:
@@ -99,6 +109,8 @@ class ControlSocket(Struct, frozen=True):
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:
     """Close a connection; who does not read what was sent last is cut off."""
+    import asyncio
+
     writer.close()
     try:
         async with asyncio.timeout(_HANG_UP_S):

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
         ("modem decode", {"asyncio", "serial", "httpx", "sqlite3"}),
         ("modem at --port virtual: AT%CMNG=1", {"httpx", "at.commands.credentials"}),
         ("provision export --as csv", {"httpx", "cryptography"}),
+        ("config set kit.port virtual:", {"asyncio", "serial", "httpx", "sqlite3"}),
     ],
 )
 def test_a_command_loads_nothing_that_it_does_not_use(words: str, unneeded: set[str]) -> None:
