@@ -1,6 +1,5 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
-import contextlib
 import re
 import shlex
 import sys
@@ -8,7 +7,15 @@ import sys
 import click
 
 from agent.cli.framework.candidates import complete_key, complete_profile, complete_value
-from agent.cli.framework.command import AgentCommand, AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.command import (
+    AgentCommand,
+    AgentGroup,
+    emit,
+    emit_or_say,
+    note,
+    note_reload,
+    say,
+)
 from agent.cli.framework.listing import ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
@@ -139,7 +146,7 @@ def unset(session: Session, key: str) -> None:
             "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
-    _note_reload(name)
+    note_reload(name)
 
 
 class _SetCommand(AgentCommand):
@@ -192,19 +199,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
     else:
         written = _without_secrets(set_value(key, value, profile=name))
         emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
-    _note_reload(name)
-
-
-def _note_reload(profile: str) -> None:
-    """Tell that an agent of the profile, if one runs, has what it read before."""
-    from agent.daemon.control.socket import control_socket_of
-    from agent.files.paths import state_dir
-    from agent.files.trusted_places import UntrustedPlace
-
-    with contextlib.suppress(UntrustedPlace):
-        if control_socket_of(state_dir(), profile).is_listening():
-            reload = shlex.join(["cellagent", "reload", "--profile", profile])
-            note(f"the agent that runs goes on as before: `{reload}` has it read this")
+    note_reload(name)
 
 
 @command.command(epilog="Example: cellagent config path")

@@ -1,5 +1,6 @@
 """The base of every command: common options, output for people and programs, exit codes."""
 
+import contextlib
 import errno
 import gc
 import os
@@ -278,6 +279,20 @@ def note(text: str) -> None:
         sys.stderr.flush()
     except OSError:
         discard_output(sys.stderr)
+
+
+def note_reload(profile: str) -> None:
+    """Tell that an agent of the profile, if one runs, has what it read before."""
+    import shlex
+
+    from agent.daemon.control.socket import control_socket_of
+    from agent.files.paths import state_dir
+    from agent.files.trusted_places import UntrustedPlace
+
+    with contextlib.suppress(UntrustedPlace):
+        if control_socket_of(state_dir(), profile).is_listening():
+            reload = shlex.join(["cellagent", "reload", "--profile", profile])
+            note(f"the agent that runs goes on as before: `{reload}` has it read this")
 
 
 def show_defect(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
