@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.command import agent_command, emit, note, note_reload, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
 from agent.config.nearest import nearest_key
@@ -53,7 +53,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
     values = _asked(names or _NAMES[:-1]) if sys.stdin.isatty() else _read(names)
     if not values:
         raise UsageError("no secret was given", hint=f"one of: {', '.join(names or _NAMES)}")
-    code = 0
+    code, changed = 0, False
     for name, text in values.items():
         usable_secret(text, SECRETS[name], name)
         profile = f"--profile {shlex.quote(configuration.name)}"
@@ -71,6 +71,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
             accepted, says = False, str(error) if refused else with_hint(str(error), error.hint)
             code = error.exit_code
         kept = _keep(configuration.name, name, text, keyring) if accepted is not False else None
+        changed |= kept is not None
         if session.json:
             emit({"secret": name, "accepted": accepted, "kept": kept, "says": says,
                   "opens": opens if kept else []})  # fmt: skip
@@ -81,6 +82,8 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         origin = configuration.secrets.origin(name)
         if kept and origin is not None and origin.kind in {"environment", "credentials"}:
             note(f"{origin.where} takes precedence over it while it is set")
+    if changed:
+        note_reload(configuration.name)
     return code
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from agent.config.write import set_default_profile, write_profile
+from agent.files.private_files import make_private_folder
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import cellagent, private_text
 from tests.support.commands.on_a_terminal import take_terminal
@@ -54,6 +56,22 @@ async def test_what_cannot_be_tried_is_kept_and_told(private_home: Path) -> None
     assert (done.code, told["accepted"]) == (6, None)
     assert told["kept"]
     assert "canary" not in done.out + done.err
+
+
+async def test_a_running_agent_is_told_to_need_a_reload_for_what_is_kept(
+    standin: StandIn, private_home: Path
+) -> None:
+    profile_of(standin)
+    (path,) = (await cellagent("config", "path", "--json")).lines
+    run = Path(path["state"], "run")
+    make_private_folder(run)
+    with socket.socket(socket.AF_UNIX) as of_an_agent:
+        of_an_agent.bind(str(run / "lab.sock"))
+        of_an_agent.listen()
+        for key, code in ((standin.credentials["api_key"], 0), ("canary-no-key-0001", 5)):
+            done = await cellagent("login", "api_key", stdin=key)
+            told = "`cellagent reload --profile lab`" in done.err
+            assert (done.code, told) == (code, code == 0), done.err
 
 
 async def test_a_profile_without_services_and_lines_that_are_no_secrets_are_named(
