@@ -115,16 +115,17 @@ def _on_port(profile: Profile, port: str) -> Profile:
     Where it is another kit's than `kit.port`, what was set for that one is not said of it. What
     opens the port says what is wrong with it.
     """
-    own, kit, fota = profile.kit.port, replace(profile.kit, port=port), profile.fota
+    own, fota = profile.kit.port, profile.fota
+    changes: dict[str, object] = {"port": port}
+    kits = {name: kit for name, kit in profile.kits.items() if kit.port == own}
     if own and not same_kit(own, port):
-        if kit.mcuboot_port and fota.installer == "auto" and not fota.command:
+        by_mcuboot = any(kit.mcuboot_port for kit in (profile.kit, *kits.values()))
+        if by_mcuboot and fota.installer == "auto" and not fota.command:
             fota = replace(fota, installer="mcuboot")  # it says what it lacks
         unset = KitSettings()
-        kit = replace(kit, **{key: getattr(unset, key) for key in OF_ONE_KIT})
-    kits = {
-        name: replace(kit, port=port) if kit.port == own else kit
-        for name, kit in profile.kits.items()
-    }
+        changes |= {key: getattr(unset, key) for key in OF_ONE_KIT}
+    moved = {name: replace(kit, **changes) for name, kit in kits.items()}
+    kit, kits = replace(profile.kit, **changes), profile.kits | moved
     return replace(profile, kit=kit, kits=kits, fota=fota)
 
 

@@ -73,16 +73,17 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_t
     assert from_flag.origins["kit.dialect"].kind == "default"
 
 
+@pytest.mark.parametrize("table", ["", '[profiles.lab.kits.left]\nconsole_port = "/dev/own-2"\n'])
 @pytest.mark.parametrize("named", ["/dev/other", "/dev/own"])
 @pytest.mark.parametrize("by", ["flag", "environment"])
 def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
-    file: Path, monkeypatch: pytest.MonkeyPatch, by: str, named: str
+    file: Path, monkeypatch: pytest.MonkeyPatch, by: str, named: str, table: str
 ) -> None:
     file.write_text(
         'profile = "lab"\n[profiles.lab.kit]\nport = "/dev/own"\nbaud = 9600\nslot = "A1"\n'
         'device_id = "of-own"\nconsole_port = "/dev/own-1"\ncompanion_port = "/dev/own-wifi"\n'
         'hardware_version = "nrf9161dk"\nsoftware_type = "main"\nsoftware_version = "1"\n'
-        'mcuboot_port = "/dev/own-1"\ndevice_key_file = "own.pem"\n'
+        'mcuboot_port = "/dev/own-1"\ndevice_key_file = "own.pem"\n' + table
     )
     of_own = load().profile
     monkeypatch.setenv("CELLAGENT_PORT", named if by == "environment" else "/dev/third")
@@ -91,7 +92,8 @@ def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_on_another(
     if named == "/dev/own":
         assert found.profile == of_own
         return
-    assert found.profile.kit == KitSettings(port=named, baud=9600)
+    kits = (found.profile.kit, *found.profile.kits.values())
+    assert {*kits} == {KitSettings(port=named, baud=9600)}
     assert found.profile.fota == FotaSettings(installer="mcuboot"), "it is told what is not set"
     assert found.origins["kit.device_id"].kind == "default"
 
