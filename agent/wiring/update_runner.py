@@ -156,7 +156,8 @@ def installer_of(
             raise ConfigError(
                 "no mcuboot_port is set for this kit, and MCUboot is to update it", hint=mended
             )
-        is_shared = sum(each.mcuboot_port == port for each in profile.kits.values()) > 1
+        others = (each for each in profile.kits.values() if each.port != kit.port)
+        is_shared = any(each.mcuboot_port == port for each in others)
         may_be_of_another = is_shared or all(map(usb_kit_at, (kit.port, port)))
         if may_be_of_another and not same_kit(kit.port, port):
             raise ConfigError(

@@ -103,6 +103,19 @@ def test_each_of_several_kits_is_updated_by_its_own_mcuboot_port():
         assert installer_of(chosen, None, UpdateObserver()).port == smp
 
 
+def test_a_kit_that_is_not_in_the_table_is_not_updated_by_the_port_of_one_that_is():
+    pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
+    kits = {"left": {"port": "/dev/at-1"}, "right": {"port": "/dev/at-2", "mcuboot_port": "/dev/x"}}
+    several = profile_from({"kit": {"mcuboot_port": "/dev/smp"}, "kits": kits}, "lab")
+    third = msgspec.structs.replace(several.kit, port="/dev/at-3")
+    of_left, of_third = (
+        msgspec.structs.replace(several, kit=kit) for kit in (several.kits["left"], third)
+    )
+    assert installer_of(of_left, None, UpdateObserver()).port == "/dev/smp"
+    with pytest.raises(ConfigError, match="in its place"):
+        installer_of(of_third, None, UpdateObserver())
+
+
 async def test_a_program_is_told_for_which_kit_it_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
