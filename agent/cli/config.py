@@ -67,9 +67,13 @@ def show(session: Session, key: str | None, everything: bool) -> None:
         say(f"file {configuration.file}{'' if configuration.file.exists() else ' (none yet)'}")
         say()
     all_of_them = everything or key is not None
-    # The file is named above; a key stands in it under its own name.
+    # The file is named above; a key stands in it under its own name, or is told by its older one.
     rows = [
-        (name, _text(value), "file" if origin.kind == "file" else origin.where or origin.kind)
+        (
+            name,
+            _text(value),
+            "file" if origin.where.endswith(f".{name}") else origin.where or origin.kind,
+        )
         for name, value, origin in values
         if all_of_them or origin.kind != "default"
     ]

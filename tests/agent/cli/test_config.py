@@ -126,6 +126,16 @@ async def test_what_a_running_agent_has_read_before_is_told_to_need_a_reload(
     assert await told() == {False}  # one that was killed leaves its socket
 
 
+async def test_where_a_value_comes_from_that_is_set_by_its_older_name(private_home: Path) -> None:
+    lab = ("--profile", "lab")
+    assert (await cellagent("config", "set", "fota.mcuboot_port", "/dev/smp", *lab)).code == 0
+    shown = await cellagent("config", "show", *lab)
+    (kit,) = (line for line in shown.out.splitlines() if line.startswith("kit.mcuboot_port "))
+    assert kit.endswith("profiles.lab.fota.mcuboot_port")
+    (older,) = (line for line in shown.out.splitlines() if line.startswith("fota.mcuboot_port "))
+    assert older.split() == ["fota.mcuboot_port", "/dev/smp", "file"]
+
+
 @pytest.mark.parametrize(
     "typed",
     ["apikey canary-key-0001", "organization-token canary-key-0001", "api_key=canary-key-0001"],
