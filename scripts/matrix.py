@@ -49,7 +49,10 @@ SERIALX_FAILS = (
     "test_threaded.py",
     # A port of the list does not say where on the USB it is (`location`).
     "test_a_port_is_the_same_by_whatever_name",
+    "test_ports_are_listed_in_the_order_of_their_places_and_interfaces",
 )
+HTTPX2_FAILS = ("test_a_name_that_idna_forbids_is_no_valid_http",)
+"""It asks the resolver for such a name."""
 EXPECTED = """
 import pytest
 
@@ -82,7 +85,7 @@ ROWS = (
     Row("3.13-newest", "3.13"),
     Row("3.14-newest", "3.14"),
     Row("httpx2", "3.11", more=("httpx2",), sitecustomize=HTTPX2,
-        tests=("tests/agent/http", "tests/agent/cloud")),
+        tests=("tests/agent/http", "tests/agent/cloud"), fails=HTTPX2_FAILS),
     Row("serialx", "3.11", more=("serialx",), sitecustomize=SERIALX,
         tests=("tests/at/transport", "tests/at/ports"), fails=SERIALX_FAILS),
 )  # fmt: skip
