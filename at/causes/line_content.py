@@ -47,7 +47,7 @@ _TAIL = re.compile(
 )
 
 _NO_ERROR = re.compile(
-    r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b"
+    r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret|returned)\b\W{0,3}\b0\b"
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
     r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
@@ -85,6 +85,7 @@ _ENDS = re.compile(
     r"|NETCLOSE|SAPBR=0|CG(?:ACT|ATT)=0|S[MH]DISC|UMQTTC=0|USOCL|CPOWD|COPS=2|CFUN=[04]\b)"
     r"|D[^*]+;|#SD=)|AT(?:D|[+#]\w*(?:ACT|OPEN|CONN?|START|TCPCLI|SOCO|CFUN)=|\+SAPBR=1))"
     r"|^(?P<ring>RING)\b"
+    r"|\b(?P<done>Finished, closing socket)\b|\bBringing network interface up\b"  # Nordic's samples
     r"|(?:^|~\$ )(?:net iface|ppp|att_network) (?:(?P<down>down|disconnect)|up|connect)\b",
     re.IGNORECASE,
 )
@@ -92,7 +93,7 @@ _ENDS = re.compile(
 _ENDED = re.compile(
     r"\+APP PDP: .*|\+QMTSTAT: .*|\+(?:QIURC|CIPCLOSE|IPCLOSE|SAPBR)\b.*|\+CGEV: .*DEACT.*"
     r"|\bNO CARRIER\b|#X(?:TCPCLI|MQTTEVT): .*|\+CPIN: NOT READY|\bIPv[46] connectivity lost\b"
-    r"|\batt_network disconnect\b|\bnetwork: Not registered\b.*",
+    r"|\batt_network disconnect\b|\bnetwork: Not registered\b.*|\bNetwork connectivity lost\b",
     re.IGNORECASE,
 )
 
@@ -100,7 +101,7 @@ _ENDED = re.compile(
 def asked_to_end(text: str) -> bool | None:
     """Return whether a line asks for an end, False if it opens anew, None if it does neither."""
     found = _ENDS.search(text)
-    return None if found is None else bool(found["ends"] or found["ring"] or found["down"])
+    return None if found is None else any(found.groupdict().values())
 
 
 def without_harmless(text: str, *, ended: bool) -> str:
