@@ -420,3 +420,11 @@ def test_a_log_with_two_kits_is_not_told_of_as_one() -> None:
 def test_an_answer_whose_fields_are_not_known_is_an_answer() -> None:
     lines = ("AT+QTEMP", "+QTEMP: 38,255,255", 'AT+qeng="x"', '+QENG: "x","NOCONN","LTE","FDD"')
     assert _causes(*lines) == ["nothing-found"]
+
+
+def test_a_handshake_that_got_no_answer_reached_no_server() -> None:
+    silent = "<wrn> nrf_cloud_coap_transport: DTLS connect failed, errno: 116"
+    told = "<wrn> nrf_cloud_dns: Failed to connect to server host.example, port 5684.Error: -111"
+    assert _causes(silent, told) == ["server-unreachable"]
+    assert _causes(told)[0] == "server-refused"
+    assert _causes("<err> app: DTLS connect failed, errno: 45")[0] == "tls-failed"
