@@ -61,7 +61,7 @@ _NO_ERROR = re.compile(
 )
 _MEASURED = re.compile(
     r"\btime-?outs?(?: (?:is|set(?: to)?|of|in))?(?: ?[=:])? ?\d+"
-    r"|\b(?:rs(?:si|rp|rq)|si?nr|temp(?:erature)?|lo?ng?(?:itude)?|alt(?:itude)?)\b"
+    r"|(?<!too )\b(?:rs(?:si|rp|rq)|si?nr|temp(?:erature)?|lo?ng?(?:itude)?|alt(?:itude)?)\b"
     r"\W{0,4}\d+(?:\.\d+)?"
     r"|\blat(?:itude)?\b\W{0,4}\d+\b(?!\.\d{3})(?:\.\d+)?"  # a whole one is a position
     r"|\"(?!\w*(?:err|code|stat|rc|re[st]))\w+\": ?-\d+"
