@@ -392,7 +392,7 @@ def test_a_shell_that_knows_no_command_has_answered() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "[00:00:01.000,000] <err> lte_lc: Could not send AT command, error: -8",
+        "[00:00:01.000,000] <err> lte_lc: Could not send AT command, error: -5",
         "[00:00:50.287,688] <wrn> modem_chat: nordic_dial_chat_script: timed out",
     ],
 )
