@@ -123,7 +123,7 @@ SHAPES = (
     Shape("w: AT / r: OK", _after(r"w:\s"), _after(r"r:(?=\s|$)"), rest=Rest.RECEIVED),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
     Shape(
-        "AT -> / AT <-", _after("AT ->"), _after("AT <-"), _whole(r"└─ (?P<text>.*)"), Rest.BY_LOOK
+        "AT -> / AT <-", _after("AT ->"), _after("AT <-"), _whole(r"└─ .*(?P<text>)"), Rest.BY_LOOK
     ),
     Shape("b'AT\\r'", rest=Rest.LITERALS),
     Shape("TX: / RX:", _word(OUT), _word(IN)),

@@ -173,6 +173,10 @@ MARKED = {
     "a word in Chinese": log_of("[10:00:01.250]发→◇{}□", "[10:00:01.500]收←◆{}"),
     "columns between pipes": log_of("18.957|main|app|I|TX: {}␊", "18.960|main|app|I|RX: {}␊"),
     "nrf-modem": log_of("1.25 TRACE AT -> {}", "1.5 TRACE AT <- {}"),
+    "nrf-modem with its places": log_of(
+        "1.25 TRACE AT -> {}\n└─ nrf_modem::at::{{impl#0}}::poll @ /home/me/src/at.rs:170",
+        "1.5 TRACE AT <- {}\n└─ nrf_modem::at::{{impl#0}}::poll @ /home/me/src/at.rs:201",
+    ),
     "levels, then arrows": log_of("DEBUG   -> {}", "DEBUG   <- {}"),
     "RealTerm's marks": log_of("{}CR", "CRLF{}CRLF").replace("CR\n", "CRCRLF\n"),
     "esp_modem": log_of(
