@@ -434,3 +434,9 @@ def test_a_handshake_that_got_no_answer_reached_no_server() -> None:
 def test_a_connection_that_broke_below_tls_lacks_no_credential(told: str) -> None:
     lines = (f"<err> net_sock_tls: {told}", "<inf> uplink: MQTT client disconnected -5")
     assert _causes(*lines) == ["server-closed"]
+
+
+def test_a_notice_that_was_lost_is_said_behind_what_is_surer() -> None:
+    lost = "<wrn> at_monitor: No heap space for incoming notification: +CSCON: 0"
+    assert _causes(lost) == ["no-memory"]
+    assert _causes(lost, "<err> app: coap connect failed: -116")[0] == "server-unreachable"
