@@ -440,3 +440,15 @@ def test_a_notice_that_was_lost_is_said_behind_what_is_surer() -> None:
     lost = "<wrn> at_monitor: No heap space for incoming notification: +CSCON: 0"
     assert _causes(lost) == ["no-memory"]
     assert _causes(lost, "<err> app: coap connect failed: -116")[0] == "server-unreachable"
+
+
+@pytest.mark.parametrize("told", ["Failed to read the battery: -5", "Could not request eDRX: -14"])
+def test_a_part_of_the_kit_itself_is_no_server_though_its_module_is_named_after_one(
+    told: str,
+) -> None:
+    assert _causes(f"[00:00:03.120,118] <err> cloud_app: {told}") == ["nothing-found"]
+
+
+def test_what_a_sensor_told_and_a_server_did_not_take_is_the_servers() -> None:
+    told = "[00:04:03.120,118] <err> cloud_app: Failed to send sensor data: -116"
+    assert _causes(told) == ["server-unreachable"]
