@@ -452,3 +452,19 @@ def test_a_part_of_the_kit_itself_is_no_server_though_its_module_is_named_after_
 def test_what_a_sensor_told_and_a_server_did_not_take_is_the_servers() -> None:
     told = "[00:04:03.120,118] <err> cloud_app: Failed to send sensor data: -116"
     assert _causes(told) == ["server-unreachable"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "cloud_app: zbus_chan_pub, error: -11",
+        "network_app: Failed to register the task watchdog: -22",
+        "location_app: Could not load settings: -2",
+        "mqtt_app: smf_run_state, error: 1",
+        "network_app: PMIC device not ready",
+    ],
+)
+def test_what_fails_of_the_system_itself_is_nothing_that_its_module_is_named_after(
+    told: str,
+) -> None:
+    assert _causes(f"[00:00:03.120,118] <err> {told}") == ["nothing-found"]
