@@ -72,7 +72,8 @@ class NamedAbove:
         if not hidden:
             return line
         shown = b"{redacted:password}" if below == "value" else b"{redacted:key}"
-        return line.replace(hidden.encode("latin-1"), shown, 1)
+        before, _, behind = line.rpartition(hidden.encode("latin-1"))
+        return before + shown + behind
 
 
 def _named(text: str) -> str:

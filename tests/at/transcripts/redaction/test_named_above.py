@@ -59,6 +59,10 @@ def test_a_dump_of_what_is_no_secret_stays(title: str) -> None:
     assert cleaned(title, ROW)[1] == ROW
 
 
+def test_a_row_of_one_byte_is_hidden_where_it_stands_and_not_in_the_time_before_it() -> None:
+    assert cleaned(f"{STAMP}app: psk", f"{STAMP}app: 10")[1] == f"{STAMP}app: {{redacted:key}}"
+
+
 def test_what_follows_a_title_and_is_no_dump_stays() -> None:
     digest = f"{STAMP}mcuboot: image 0 has hash: {'c0ffee5e' * 8}"
     assert cleaned(f"{STAMP}app: no key", digest)[1] == digest
