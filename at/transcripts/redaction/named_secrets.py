@@ -81,7 +81,7 @@ _GIVEN = re.compile(
     r"|(?<![a-z0-9])(?:passwor[dt]|passwd|passphrase|psk(?: set)?|(?:api ?|shared )key)"
     r" +[(\[<]?(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})"
     r"|\b(?:device|auth|access|api|claim|refresh|session) token +(?!eyJ)(?=\S*\d)(?=\S*[a-z])"
-    r"(?=[\w~+/=-]{16})|\b(?:user(?:name)?|login)[ :=]+[^\s,]+,? +pass +"
+    r"(?=[\w~+/=-]{16})|\b(?:user(?:name)?|login)[ :=]+[^\s,]{1,99},? +pass +"
     r"|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:mysql|mariadb)[\w-]{0,16} [^\r\n]{0,80}?(?<=\s)-p(?=\S)"
     r"|\bnetsh [^\r\n]{0,120}?\bkey(?:material)?=(?!clear\b)|\bkey content *: *"
