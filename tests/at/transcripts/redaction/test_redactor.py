@@ -330,6 +330,11 @@ def test_what_is_no_secret_stays() -> None:
     listed = b'%CMNG: 7,3,"' + b"A" * 64 + b'"'
     assert Redactor().clean(listed) == listed
     assert Redactor().clean(b'+CGSN: "352656100367872"\r\n') == b'+CGSN: "352656100367872"\r\n'
+    public = (
+        b"%CLOUDACCESSKEY: MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEJj1v48MnfCz3O1xS20/Jx5ZocfLeo9Vp1"
+        b"9uggei8rs7mj/EGE/vbvS2L+nwbB4PeRhSBPVnOQ19NehbszNXF/Q=="
+    )
+    assert Redactor().clean(public) == public
 
 
 def test_a_certificate_that_a_log_prints_line_by_line_is_hidden() -> None:
