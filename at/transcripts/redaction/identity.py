@@ -7,6 +7,7 @@ same shape, and what was signed is signed anew, so that what could be decoded st
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 
@@ -50,6 +51,7 @@ _SERIAL_ANSWERS = ("+CGSN", "+GSN")
 _CARD_ANSWERS = ("%XICCID", "+ICCID", "+CCID", "+QCCID", "#CCID", "^ICCID", "+ZICCID")
 # Attributes of a request that name a device or a person, and no organisation.
 _SUBJECT = re.compile(r"(?i)((?:^|,)\s*(?:CN|SN|SERIALNUMBER|EMAILADDRESS)\s*=)([^,]*)")
+_PUBLIC_KEY = re.compile(r"\AMFkw[A-Za-z0-9+/]{118}==\Z")
 _TYPED_COMMANDS = frozenset(name for name, _form in catalog.TYPES)
 _CERTIFICATE, _IDENTITY_KEY = "1", "6"
 # Types of %CMNG that only this device has; the others are of CAs and of services.
@@ -87,6 +89,7 @@ class IdentityRedactor:
             "%DEVICEUUID": {0: names.uuid},
             "#XUUID": {0: names.uuid},
             "+CRSM": {2: self._file_content},
+            "%CLOUDACCESSKEY": {0: partial(_PUBLIC_KEY.sub, resigning.PUBLISHED_SPKI)},
         }
         self._signed: Mapping[str, Change] = {
             "%JWT": names.token,

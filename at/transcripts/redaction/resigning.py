@@ -35,7 +35,8 @@ ui8fpzpPaEcGx8V9wNW5HQgX7OQbvDVk07wDNsn3mULI2l2fpM8pmF9csA==
 -----END PUBLIC KEY-----
 """
 """The public half of the published key."""
-_PUBLIC_DER = b64decode("".join(PUBLISHED_PEM.splitlines()[1:-1]))
+PUBLISHED_SPKI = "".join(PUBLISHED_PEM.splitlines()[1:-1])
+_PUBLIC_DER = b64decode(PUBLISHED_SPKI)
 PUBLISHED_KEY_ID = sha256(_PUBLIC_DER).hexdigest()
 """The `kid` of the published key."""
 _SELF_DESCRIBED = bytes.fromhex("d9d9f7")  # tag 55799

@@ -295,6 +295,19 @@ def test_the_digest_of_a_key_goes_with_the_key() -> None:
     assert any(PUBLISHED_KEY_ID.upper() in line for line in after)
 
 
+def test_the_public_key_of_a_module_is_that_of_its_signatures() -> None:
+    """One without + and / looked like what is left of a signed text, and was not to be read."""
+    key = (
+        "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEe4qIfxpQs33O7vCqIAFOP0YIENMn3KFhC5Xh8M0fIR3ELN3YeS4TOi"
+        "M2hZ1sSXRnWRuJWY2fkkk8cXYrVx56UA=="
+    )
+    creating = "%CLOUDACCESSKEY: creating key...\r\n"
+    after = cleaned(["AT%CLOUDACCESSKEY\r", creating, f"%CLOUDACCESSKEY: {key}\r\n"])
+    published = "".join(PUBLISHED_PEM.splitlines()[1:-1])
+    assert after[1:] == [creating, f"%CLOUDACCESSKEY: {published}\r\n"]
+    assert cleaned(after) == after
+
+
 def test_colours_do_not_cost_the_shape() -> None:
     redactor = IdentityRedactor()
     answer = f"\x1b[8D\x1b[J{IMSI}\x1b[m\r\n"
