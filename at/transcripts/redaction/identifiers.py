@@ -116,7 +116,8 @@ class Identifiers:
     def uuid(self, text: str) -> str:
         """Return another UUID; one that names no device stays, a damaged one loses its digits."""
         if not _UUID.fullmatch(text):
-            return text if MARKER.fullmatch(text) else re.sub("[0-9A-Fa-f]", "0", text)
+            is_words = re.search("[0-9]", text) is None  # that it is being made
+            return text if is_words or MARKER.fullmatch(text) else re.sub("[0-9A-Fa-f]", "0", text)
         if text.lower() in self._builds or _NOBODY.fullmatch(text):
             return text
         return self.made_up.uuid(text)

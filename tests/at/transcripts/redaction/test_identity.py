@@ -122,6 +122,7 @@ NO_NAMES = [
     "+CEREG: 5,1,\"0DB7\",\"0199F10A\",7\r\n",
     f'%CMNG: 7,0,"{"AB" * 32}"\r\n',
     f"%XMODEMUUID: {BUILD}\r\n",
+    "%DEVICEUUID: creating device uuid...\r\n",
     "mfw_nrf91x1_2.0.4\r\n",
     "1234567890123\r\n",
     "[00:00:01.000,000] <inf> app: took 1700000000123456 ns\r\n",
