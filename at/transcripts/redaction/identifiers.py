@@ -126,8 +126,8 @@ class Identifiers:
         """Return another serial number, which is an IMEI or IMEISV on most modems."""
         if re.fullmatch(r"(?!0{11})[0-9]{15,16}", text, re.ASCII):
             return self.made_up.imei(text)
-        if re.fullmatch(r"[0-9]{0,2}", text, re.ASCII) or MARKER.search(text):
-            return text  # the version of the software, as +CGSN=3 prints it
+        if re.fullmatch(r"\(?[0-9]{0,2}(?:-[0-9])?\)?", text, re.ASCII) or MARKER.search(text):
+            return text  # the version of the software, as +CGSN=3 prints it, or what +CGSN takes
         return self.made_up.serial(text)
 
     def imsi(self, text: str) -> str:

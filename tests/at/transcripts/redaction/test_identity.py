@@ -123,6 +123,8 @@ NO_NAMES = [
     f'%CMNG: 7,0,"{"AB" * 32}"\r\n',
     f"%XMODEMUUID: {BUILD}\r\n",
     "%DEVICEUUID: creating device uuid...\r\n",
+    "+CGSN: (0-3)\r\n",
+    "+CGSN: (0,1,2,3)\r\n",
     "mfw_nrf91x1_2.0.4\r\n",
     "1234567890123\r\n",
     "[00:00:01.000,000] <inf> app: took 1700000000123456 ns\r\n",
