@@ -40,7 +40,9 @@ _LOGGED_END = re.compile(r".*\b(?:OK|ERROR)\W*", re.DOTALL)
 _LINE = re.compile(r'(?:[^"\r\n\0]|"[^"]*(?:"|\Z))+[\r\n\0]*|[\r\n\0]+')
 # What a shell colours, or writes where its prompt was.
 _SHOWN = re.compile(
-    rf"((?:{CONTROL_SEQUENCE})*)(.*?)((?:(?:{CONTROL_SEQUENCE})+[\r\n\0]*)?)", re.DOTALL
+    rf"((?:{CONTROL_SEQUENCE})*)"
+    rf"((?:(?>(?:{CONTROL_SEQUENCE})+)(?![\r\n\0]*\Z)|(?>[^\x1b]+)|(?!{CONTROL_SEQUENCE})\x1b)*)"
+    rf"((?:(?:{CONTROL_SEQUENCE})+[\r\n\0]*)?)"
 )
 _FINAL = re.compile(r"OK|ERROR|\+CM[ES] ERROR:.*", re.DOTALL)
 _PARAMETER = re.compile(r'[ \t]*(?:"([^"]*)(?:"|\Z)|([^,"\r\n]*?))[ \t]*(?:(,)|(?=[\r\n\']|\Z))')

@@ -308,7 +308,7 @@ def test_what_is_no_setting_that_was_asked_for_stays() -> None:
     assert redactor.clean_answer(b"+CFUN: 1\r\n") == b"+CFUN: 1\r\n"
 
 
-@pytest.mark.parametrize("what", ["\x1b[0m", "requestSetProfile[", "username=:pass-"])
+@pytest.mark.parametrize("what", ["\x1b[0m", "u\x1b[3", "requestSetProfile[", "username=:pass-"])
 def test_what_may_begin_a_log_line_is_looked_at_once(what: str) -> None:
     """By the square of their number these would take minutes, beyond the limit of a test."""
     line = what.encode() * 100_000
