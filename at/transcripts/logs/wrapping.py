@@ -41,7 +41,7 @@ _CUT = re.compile(
 )
 """A command or an answer, and the log line of the kit that came into it."""
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
-_TYPED = re.compile(r"\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
+_TYPED = re.compile(r"\b\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
 """A command in a shell, behind which a forum may have lost the line ends."""
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""

@@ -319,6 +319,7 @@ def test_a_long_log_with_an_open_quote_costs_no_more_than_its_length() -> None:
         "CRLF" * 100_000 + "!",
         "<CR>" * 100_000 + "!",
         'AT+X="' + "a\\n" * 300_000,
+        "uart:~$ AT+X=" + "AB" * 200_000,
     ],
     ids=lambda text: text[:8],
 )
