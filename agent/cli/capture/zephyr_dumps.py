@@ -188,11 +188,12 @@ def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
     words = zephyr_coredump.kernel_words(captured.dump, captured.data)
     if words is None:
         return None
-    memory = [(each.address, each.size) for each in captured.dump.blocks if each.id == "M"]
+    blocks = captured.dump.blocks
+    memory = [(each.address, each.size) for each in blocks if each.address is not None]
     inside = [
         f"0x{word:08x}"
         for word in dict.fromkeys(words)
-        if any(start is not None and start <= word < start + size for start, size in memory)
+        if any(start <= word < start + size for start, size in memory)
     ]
     return {"words": len(words), "into_memory": inside}
 

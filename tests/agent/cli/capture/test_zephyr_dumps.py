@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.dumps.zephyr_dumps import (
     partition,
     printed,
     table,
+    threads,
 )
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
@@ -56,6 +58,15 @@ def test_a_frame_is_its_function_and_its_line(function: str | None, file: str | 
     frame = {"register": "pc", "function": function, "file": file, "line": 12}
     shown = {"status": "complete", "bytes": 100, "frames": [frame]}
     assert f"  pc       {says}" in format_dump(shown).splitlines()
+
+
+def test_the_kernels_own_words_are_told_that_point_into_the_memory(tmp_path: Path):
+    words = 0x2000_0064, 0x2000_0063, 0x2000_0000, 0x1FFF_FFFF, 0x2000_0063
+    dump = header() + arch() + threads(struct.pack("<5I", *words)) + memory(0x2000_0000, bytes(100))
+    out = str(tmp_path / "crash.bin")
+    _, (line,), _ = capture("coredump", "-", "--out", out, stdin=dump)
+    assert line["kernel"] == {"words": 5, "into_memory": ["0x20000063", "0x20000000"]}
+    assert "kernel   5 words; into this memory: 0x20000063  0x20000000" in format_dump(line)
 
 
 def dump_with_threads(tmp_path: Path, *options: str) -> dict[str, object]:
