@@ -140,11 +140,17 @@ def test_a_key_that_is_still_to_be_registered_needs_a_word_where_another_tag_has
     assert not make_plan(board, no_service, history).refusal
 
 
-@pytest.mark.parametrize("method", [RegistrationMethod.CLAIM, RegistrationMethod.NONE])
+@pytest.mark.parametrize(
+    "method", [RegistrationMethod.PUBLIC_KEY, RegistrationMethod.CLAIM, RegistrationMethod.NONE]
+)
 def test_a_second_tag_is_told_whatever_the_registration(method: RegistrationMethod) -> None:
+    """And that it may end a key that nobody here knows, where the service is given one."""
     goal = replace(GOAL, registration=method, prove=False)
-    refused = make_plan(EMPTY, goal, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))
+    unknown = HeldCredential(55, KEY, STRANGE)
+    board = replace(EMPTY, credentials=(*board_of(HeldKey.NOTHING).credentials, unknown))
+    refused = make_plan(board, goal, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))
     assert pasted(refused) == {Consent.SECOND_TAG}
+    assert ("the private key of tag 55" in refused.refusal) == goal.gives_key
 
 
 @pytest.mark.contract("C10")
