@@ -170,7 +170,7 @@ class Evidence:
             self._take(name, written)  # many a log leaves the answer out
 
     def _note_answer(self, name: str, body: str) -> None:
-        values = values_of(name, body, self._pending)
+        values = values_of(name, body)
         if values is not None or name == split_command(self._pending)[0]:
             self._answered()
         if values is not None:
@@ -305,7 +305,7 @@ class Evidence:
             written = "0"
         if name == "+CFUN" and written in _BESIDES_LTE and "fun" in self._facts:
             return
-        values = values_of(name, written, f"AT{name}?")
+        values = values_of(name, written)
         if values is not None:
             self._values.note(name, values, self._pending)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from string import digits
 
-from at.commands.catalog import command_of, readers_of
+from at.commands.catalog import readers_of
 from at.protocol import notices
 from at.protocol.command import read_command
 from at.protocol.errors import AtError, ParseError
@@ -153,12 +153,12 @@ def returned_in(text: str) -> tuple[str, str] | None:
     return _KINDS_RETURNED[kind], str(code) if kind > 1 else ""
 
 
-def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | None:
+def values_of(name: str, body: str) -> dict[str, object] | None:
     """Return the fields of a named answer or notice, None if it breaks each grammar of its name.
 
-    `pending` is the command that waits. What is whole but of no use has an "error" alone.
+    What is whole but of no use has an "error" alone.
     """
-    found = (_fields(name, f"{name}: {one}", pending) for one in _candidates(body))
+    found = (_fields(name, f"{name}: {one}") for one in _candidates(body))
     return next((fields for fields in found if fields is not None), None)
 
 
@@ -199,13 +199,9 @@ def _candidates(body: str) -> Iterator[str]:
         yield word
 
 
-def _fields(name: str, line: str, pending: str) -> dict[str, object] | None:
+def _fields(name: str, line: str) -> dict[str, object] | None:
     """Return the fields of an answer or a notice, None if it breaks every grammar of its name."""
-    typed = command_of(pending) if pending.upper().startswith(f"AT{name}") else None
-    for reader in [
-        *([typed] if typed is not None and typed.prefix == name else []),
-        *readers_of(name),
-    ]:
+    for reader in readers_of(name):
         try:
             return _flat(as_json(reader.parse([line])))
         except ParseError:
