@@ -55,6 +55,7 @@ def test_a_chunk_is_found_in_json_that_escapes_signs_of_base64(signs):
         (b"MC:CA_A:", "no base64 character: b'_'"),
         (b"MC:[\\]^:", "no base64 character: b'['"),
         (b"MC:CA==:", "no chunk: 1 byte"),
+        (b"MC:CAA=:", "no chunk: 2 bytes"),
         (b"MC:CAA=A:", "no base64 character: b'A'"),
         (b"MC:C===:", "no base64 character: b'='"),
     ],
