@@ -68,6 +68,7 @@ async def agent(tmp_path: Path) -> AsyncIterator[FakeAgent]:
 async def until_shown(browser: httpx.AsyncClient, words: str) -> str:
     """Return the page of the kits once it holds the words."""
     async with browser.stream("GET", "/events", params={"path": "/kits"}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
         await Stream(answer).until(words)
     text = (await browser.get("/kits")).text
     assert words in text
