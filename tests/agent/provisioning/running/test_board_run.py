@@ -236,23 +236,35 @@ async def test_being_stopped_puts_the_mode_back_and_is_recorded(
     assert (record.outcome, record.reason) == ("unfinished", "it was stopped")
 
 
-async def test_being_stopped_while_the_service_does_not_tell_the_time_waits_for_no_answer(
-    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("registration", "waits"),
+    [
+        (RegistrationMethod.ONBOARD, (Registrar, "host_clock_ahead_s")),
+        (RegistrationMethod.CLAIM, (ModemBoard, "take_commands")),
+    ],
+    ids=["for the time", "for the kit to take commands"],
+)
+async def test_being_stopped_while_the_service_does_not_answer_waits_for_no_answer(
+    standin: StandIn,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    registration: RegistrationMethod,
+    waits: tuple[type, str],
 ) -> None:
     monkeypatch.setattr(board_module, "_LONGEST_COMMAND_S", 0.0)
-    tray = Tray(tmp_path)
+    tray = Tray(tmp_path, firmware="serial-modem-2.0.0", provisioning=standin.urls["provisioning"])
     [location] = tray.locations(1)
     asked, given_up = asyncio.Event(), asyncio.Event()
 
-    async def silent(*_: object) -> None:
+    async def silent(*_: object, **__: object) -> None:
         asked.set()
         try:
             await asyncio.Event().wait()
         finally:
             given_up.set()
 
-    monkeypatch.setattr(Registrar, "host_clock_ahead_s", silent)
-    async with station_of(standin, tmp_path) as station:
+    monkeypatch.setattr(*waits, silent)
+    async with station_of(standin, tmp_path, replace(GOAL, registration=registration)) as station:
         task = asyncio.create_task(run_board(location, station, tray.open, lambda *_: None))
         await asked.wait()
         task.cancel()
