@@ -204,8 +204,11 @@ def output_file(path: Path, *, private: bool, follow: bool = True) -> Iterator[B
 
     Raises OSError.
     """
-    # /dev/stdout is a link: what it leads to is meant, even where that is a file.
-    if path.absolute().parts[1:2] != ("dev",) and (path.is_file() or not path.exists()):
+    # /dev/stdout is a link: what it leads to is meant, even where that is a file. Not of a device
+    # is /dev/shm, the memory in which Linux has files of everybody.
+    parts = path.absolute().parts
+    is_device = parts[1:2] == ("dev",) and parts[2:3] != ("shm",)
+    if not is_device and (path.is_file() or not path.exists()):
         with replacing(path, private=private, follow=follow) as file:
             yield file
         return

@@ -7,6 +7,7 @@ import stat
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
@@ -275,6 +276,15 @@ def test_a_pipe_or_device_that_is_named_for_an_output_stays_what_it_is(tmp_path:
     assert os.read(reader, 100) == b"all of it"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm here: it is Linux's")
+def test_a_file_in_the_memory_that_all_users_share_is_as_private_as_any():
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        path = Path(folder, "core.bin")
+        with output_file(path, private=True) as file:
+            file.write(b"secret")
+        assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_an_output_that_fails_leaves_the_file_of_before_or_none(tmp_path: Path):
