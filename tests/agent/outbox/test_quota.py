@@ -111,6 +111,21 @@ def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
         assert bodies(box) == [chunk(4).body]
 
 
+@pytest.mark.parametrize(("step_s", "expired"), [(30.0, 1), (30.5, 0)], ids=["drift", "set"])
+def test_half_a_minute_of_drift_is_age_and_what_the_clock_was_set_by_is_none(
+    tmp_path: Path, step_s: float, expired: int
+):
+    limits = OutboxSettings(min_free_bytes=0, max_age_s=98.0)
+    clock, since_boot = Clock(2e9), Clock(5.0)
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([event(1)])
+        clock.now += step_s
+        for each in (clock, since_boot):
+            each.now += 70
+        box.put([event(2)])
+        assert totals(box).counts.get("expired", 0) == expired
+
+
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted meanwhile"])
 @given(steps=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=4))
 @settings(max_examples=20, deadline=None)
