@@ -54,6 +54,20 @@ def test_the_unit_of_a_range_is_told_whatever_its_case() -> None:
     assert (body.start, body.end) == (5, 10)
 
 
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        (PartialFile(5, '"a"'), "the file changed at the host"),
+        (PartialFile(5, '"b"'), "the host sends no ranges"),
+        (PartialFile(5, ""), "the host sends no ranges"),
+        (PartialFile(0, ""), ""),
+    ],
+)
+def test_why_a_download_starts_over_is_told(held: PartialFile, reason: str) -> None:
+    body = read_range_answer(200, {"etag": '"b"'}, held, 10, datetime.now(UTC))
+    assert (body.start, body.start_over) == (0, reason)
+
+
 @pytest.mark.parametrize("told", ["bytes 5-4/10", "bytes 5-10/10"])
 def test_a_range_that_ends_before_it_begins_or_behind_the_file_is_refused(told: str) -> None:
     headers, held = {"content-range": told}, PartialFile(5, '"a"')
