@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from agent.cli.console import window
-from agent.cli.console.window import PacedOutput
+from agent.cli.console.window import OUTPUT_LIMIT, ConsoleWindow, PacedOutput
 
 
 class Reader:
@@ -83,3 +84,24 @@ def test_a_reader_that_is_gone_ends_the_writer(reader):
         output.close()
     with pytest.raises(BrokenPipeError):
         output.put("y\n")
+
+
+def test_a_program_is_told_how_much_it_did_not_take(reader):
+    shown = ConsoleWindow(True, None, "")
+    shown.show_lost(3)
+    assert reader.waits.wait(30)
+    for _ in range(2):
+        shown.show_answer(["x" * (OUTPUT_LIMIT // 2)])
+    reader.goes.set()
+    shown.close()
+    first, _, last = map(json.loads, reader.text().splitlines())
+    assert (first, last) == ({"type": "lost", "count": 3}, {"type": "lost", "count": 1})
+
+
+def test_a_dump_is_announced_once_and_the_next_one_too(reader):
+    reader.goes.set()
+    shown = ConsoleWindow(False, None, "")
+    for dump_bytes in (0, 1, 70, 0, 1):
+        shown.announce_dump(dump_bytes)
+    shown.close()
+    assert reader.text() == b"** a core dump is coming\n" * 2

@@ -298,3 +298,18 @@ def test_the_bar_fits_a_narrow_terminal_and_tells_rate_and_time_left() -> None:
     assert line.endswith(" 25 %  2.5 MB/s  0:03 left")
     assert "\x1b" not in line
     assert len(shown.line(9_999_999, 10_000_000, 99999.0)) <= 79
+
+
+def test_what_is_said_on_a_terminal_begins_a_line_of_its_own_behind_the_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    seconds = iter([1.0, 2.0])
+    shown = ProgressOnStderr(lambda: next(seconds))
+    shown.progress("download", 0, 2_000_000)
+    shown.progress("download", 1_000_000, 2_000_000)
+    shown.stage("cut off")
+    shown.stage("once more")
+    bar, *said = capsys.readouterr().err.splitlines()[-3:]
+    assert bar.rstrip().endswith(" 50 %  1.0 MB/s  0:01 left")
+    assert said == ["cut off", "once more"]
