@@ -20,7 +20,7 @@ from tests.support.modem.byte_receiver import ByteReceiver
     "name", ["tcp://", "tcp://host", "tcp://:99999", "tcp://[::1", "tcp://::1:5000"]
 )
 async def test_a_malformed_tcp_address_is_refused(name: str) -> None:
-    with pytest.raises(PortNotFound):
+    with pytest.raises(PortNotFound, match="names no TCP port"):
         await TcpTransport(name).open(ByteReceiver())
 
 
