@@ -277,10 +277,8 @@ def _has_more(tls: ssl.SSLObject) -> bool:
     """Return whether another record has come, or the end."""
     try:
         tls.read(1)
-    except ssl.SSLWantReadError:
-        return False
-    except ssl.SSLError:
-        return True
+    except ssl.SSLError as error:
+        return not isinstance(error, ssl.SSLWantReadError)
     return True
 
 

@@ -288,6 +288,22 @@ async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
         await wary.close()
 
 
+async def test_an_answer_that_is_not_read_to_its_end_is_hung_up_on(
+    transport: HttpTransport,
+) -> None:
+    gone = asyncio.Event()
+
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(LEFT[:-1])
+        await reader.read()
+        gone.set()
+
+    async with serving(half) as url:
+        async with transport.open("GET", url) as stream:
+            assert stream.status == 200
+        await asyncio.wait_for(gone.wait(), 20)
+
+
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
     "pieces",
