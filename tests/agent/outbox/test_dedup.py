@@ -27,6 +27,15 @@ def test_an_export_heard_twice_within_ten_minutes_is_kept_once(tmp_path: Path):
         assert totals(box).counts["duplicates"] == 3
 
 
+def test_what_is_too_old_to_be_heard_again_takes_no_memory(tmp_path: Path):
+    clock = Clock()
+    with outbox(tmp_path, clock=clock) as box:
+        for number in range(3):
+            box.put([chunk(number)])
+            clock.now += 600
+        assert len(box.transact(lambda store: store._dedup._seen)) == 1
+
+
 def test_a_message_that_comes_chunk_by_chunk_is_recognised_at_its_end(tmp_path: Path):
     message = chunks(bytes(range(90)))
     with outbox(tmp_path) as box:

@@ -191,3 +191,14 @@ def test_what_waits_is_counted_by_device_with_the_time_of_its_oldest(tmp_path: P
     assert {device: count for device, (count, _) in found.items()} == {"kit": 1, "other": 1}
     for device, (_, oldest) in found.items():
         assert datetime.fromtimestamp(oldest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") == taken[device]
+
+
+def test_what_was_refused_once_waits_after_a_restart_and_what_was_parked_does_not(tmp_path: Path):
+    limits = OutboxSettings(min_free_bytes=0, park_after=2)
+    for parked in (False, True):
+        with outbox(tmp_path, limits) as box:
+            box.put([chunk(1)])
+            assert refused(box, "no") is parked
+        with outbox(tmp_path, limits) as box:
+            assert bodies(box) == ([] if parked else [chunk(1).body])
+            assert totals(box).parked == parked
