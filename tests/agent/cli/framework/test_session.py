@@ -91,3 +91,15 @@ async def test_a_mute_kit_is_told_apart_from_a_wrong_port_by_having_answered_bef
                 raise AssertionError("nothing answers")
     assert ("answered AT here before" in str(silent.value)) is is_known
     assert ("unplug it" in silent.value.hint) is is_known
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize(("asked", "speed"), [(9600, "B9600"), (None, "B115200")])
+async def test_the_speed_that_is_asked_for_goes_before_that_of_the_profile(
+    asked: int | None, speed: str
+) -> None:
+    import termios
+
+    with PtyFarEnd() as far:
+        async with Session(port=far.path).modem(baud=asked):
+            assert termios.tcgetattr(far.master)[5] == getattr(termios, speed)
