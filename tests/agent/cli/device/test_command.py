@@ -66,6 +66,7 @@ async def test_messages_are_paged_whatever_their_limit(
 @pytest.mark.contract("D5.2", "D7")
 async def test_a_discovery_may_depend_on_the_version_of_the_device(standin_profile: str) -> None:
     version = (await cellagent("device", "show", seed.BLE, "--json")).lines[0]["$meta"]["version"]
+    assert f"  version    {version}\n" in (await cellagent("device", "show", seed.BLE)).out
     discover = ("device", "discover", seed.GATEWAY, seed.BLE, "--no-wait", "--json")
     stale = await cellagent(*discover, "--if-match", "old")
     assert stale.lines[-1]["error"]["kind"] == "precondition-failed"
