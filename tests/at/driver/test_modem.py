@@ -106,6 +106,8 @@ async def test_a_modem_that_nobody_opened_says_so() -> None:
             await work
         assert told.value.hint == "`await modem.open()` comes first"
     await modem.close()
+    with pytest.raises(LinkLost):
+        await modem.open()
 
 
 def test_a_refused_command_names_its_code() -> None:
