@@ -77,6 +77,18 @@ async def test_a_mixed_tray_comes_into_the_project_and_then_is_left_alone(
     assert all(registry(standin.cloud).find(one.uuid) for one in outcomes)
 
 
+async def test_a_device_that_is_not_found_in_a_project_is_not_taken_for_lost(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with project_station(standin, tmp_path, GOAL) as station:
+        [first] = await provision(station, tray, 1)
+        devices = registry(standin.cloud)
+        devices.delete(devices.get(standin.team_id, first.device_id))
+        [again] = await provision(station, tray, 1)
+    assert (first.outcome, again.outcome) == ("done", "unchanged")
+
+
 class KilledBeforeItWaits(ProjectRegistrar):
     async def wait(self, request_id: str) -> None:
         raise PowerPulled
