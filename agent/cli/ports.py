@@ -80,7 +80,8 @@ async def reports_of(session: Session, *, probe_all: bool) -> list[PortReport]:
     usb_ports = session.usb_ports
     held = await ports_of_agents(usb_ports)
     held_devices = {device_of(report.usb.device, usb_ports) for report in held}
-    if named := session.named_port:
+    if session.port:
+        named = session.profile.kit.port  # where --port is the name of a kit, that one's
         device = device_of(named, usb_ports)
         reports = [report for report in held if device_of(report.usb.device, usb_ports) == device]
         reports = reports or await survey(probe_all=probe_all, named=[named], listing=usb_ports)

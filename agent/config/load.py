@@ -16,7 +16,7 @@ from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
 from agent.files.paths import config_file, is_there, secrets_file, state_dir
 from agent.files.private_files import MAX_BYTES, require_trusted_config
-from at.ports.usb import same_kit
+from at.ports.usb import same_kit, same_port
 
 NEUTRAL = "custom"
 
@@ -87,8 +87,7 @@ def load(
             origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     if named := port or environ.get("CELLAGENT_PORT"):
-        of_that_name = complete.kits.get(named)
-        named = (of_that_name and of_that_name.port) or named
+        named = complete.kits.get(named, KitSettings()).port or named
         before, complete = dict(leaves(complete)), _on_port(complete, named)
         for key, value in leaves(complete):
             if value != before[key]:
@@ -118,6 +117,9 @@ def _on_port(profile: Profile, port: str) -> Profile:
     own, fota = profile.kit.port, profile.fota
     changes: dict[str, object] = {"port": port}
     kits = {name: kit for name, kit in profile.kits.items() if kit.port == own}
+    others = [kit for name, kit in profile.kits.items() if name not in kits]
+    if any(same_port(kit.port, port) for kit in others):
+        kits = {}  # it is theirs
     if own and not same_kit(own, port):
         by_mcuboot = any(kit.mcuboot_port for kit in (profile.kit, *kits.values()))
         if by_mcuboot and fota.installer == "auto" and not fota.command:

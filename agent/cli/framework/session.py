@@ -72,11 +72,6 @@ class Session:
         """The profile of `configuration`."""
         return self.configuration.profile
 
-    @property
-    def named_port(self) -> str:
-        """The port that --port names, be it by the name of its kit; "" without that option."""
-        return self.loaded.profile.kit.port if self.port else ""
-
     @cached_property
     def kit(self) -> KitSettings:
         """The chosen kit with its port; without any it is the only one that is plugged in."""

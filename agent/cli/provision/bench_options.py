@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -217,10 +216,9 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    names = tuple(dict.fromkeys(filter(None, [*given.boards, session.named_port])))
-    if not (names or given.all_kits):  # a flag takes precedence over environment and profile
-        port = os.environ.get("CELLAGENT_PORT") or session.profile.kit.port
-        names = tuple(filter(None, [port]))
+    names = given.boards
+    if session.port or not (names or given.all_kits):  # a flag, before environment and profile
+        names = tuple(dict.fromkeys(filter(None, [*names, session.profile.kit.port])))
     slots = session.profile.provisioning.slots
     return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots, listing=listing)
 

@@ -39,11 +39,20 @@ def test_the_name_of_a_kit_of_the_table_is_as_good_as_its_port(
     two_kits()
     set_value("kits.right.baud", "1000000", profile="lab")
     named = Session(profile_name="lab", port="right")
-    assert (named.kit.port, named.kit.baud, named.named_port) == (RIGHT, 1000000, RIGHT)
+    assert (named.kit.port, named.kit.baud) == (RIGHT, 1000000)
     assert Session(profile_name="lab", port="none").kit.port == "none"
     monkeypatch.setenv("CELLAGENT_PORT", "right")
-    by_environment = Session(profile_name="lab")
-    assert (by_environment.kit.port, by_environment.named_port) == (RIGHT, "")
+    assert Session(profile_name="lab").kit.port == RIGHT
+
+
+@pytest.mark.parametrize("name", ["right", RIGHT])
+def test_a_kit_of_the_table_is_chosen_also_where_another_one_has_the_port_of_all(name: str) -> None:
+    set_value("kit.port", LEFT, profile="lab")
+    set_value("kits.left.baud", "9600", profile="lab")
+    set_value("kits.right.port", RIGHT, profile="lab")
+    session = Session(profile_name="lab", port=name)
+    assert (session.kit.port, session.kit.baud) == (RIGHT, 115200)
+    assert session.profile.kits["left"].port == LEFT
 
 
 def test_the_only_kit_of_the_table_needs_no_port_and_of_two_one_is_to_be_named() -> None:
