@@ -204,8 +204,8 @@ def output_file(path: Path, *, private: bool, follow: bool = True) -> Iterator[B
 
     Raises OSError.
     """
-    # /dev/stdout is a link: what it leads to is meant, even where that is a file. Not of a device
-    # is /dev/shm, the memory in which Linux has files of everybody.
+    # /dev/stdout is a link: what it leads to is meant, even where that is a file. /dev/shm holds no
+    # devices, but files in memory, in a folder that is open to everybody.
     parts = path.absolute().parts
     is_device = parts[1:2] == ("dev",) and parts[2:3] != ("shm",)
     if not is_device and (path.is_file() or not path.exists()):
