@@ -212,3 +212,25 @@ def test_it_ignores_the_signals_that_the_test_ignores(how: signal.Handlers) -> N
         assert bool(int(mask, 16) >> (signal.SIGHUP - 1) & 1) is (how is signal.SIG_IGN)
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_it_ends_with_a_terminal_of_its_own_though_the_test_ignores_that(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "modem", "virtual", "--pty", str(tmp_path / "kit")],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        os.close(theirs)
+    with process:
+        assert process.stdout is not None
+        assert b"ready" in process.stdout.readline()
+        assert _warm(process)
+        os.close(ours)
+        assert process.wait(30) in {-signal.SIGHUP, 128 + signal.SIGHUP}

@@ -243,8 +243,6 @@ def _become(program: str, request: dict[str, Any], streams: list[int]) -> None:
         os.setsid()
     if request["group"] != -1:
         os.setpgid(0, request["group"])
-    if request["terminal"]:
-        take_terminal()
     os.chdir(request["folder"])
     os.umask(request["umask"])
     os.environb.clear()
@@ -254,6 +252,8 @@ def _become(program: str, request: dict[str, Any], streams: list[int]) -> None:
     for number in _SIGNALS:
         usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN if number in request["ignored"] else usual)
+    if request["terminal"]:
+        take_terminal()
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = _text(number, getattr(sys, name), "wb" if number else "rb")
         setattr(sys, name, stream)
