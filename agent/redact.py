@@ -31,22 +31,17 @@ _SHAPES = (
 )
 
 _known: set[str] = set()
-_pattern: re.Pattern[str] | None = None
+_compiled: tuple[int, re.Pattern[str] | None] = (0, None)
+"""How many of what is known it was made of, and what finds them: made when a text is to be read."""
 
 
 def hide(value: str) -> None:
     """Hide `value` (and its percent-encoded form) in everything that is redacted from now on."""
-    global _pattern  # noqa: PLW0603 - the sink is the process's, and so is what it knows
     if len(value) < MIN_LENGTH:
         return
     from urllib.parse import quote  # where no secret is known, as in a help, none is hidden
 
-    added = {value, quote(value, safe="")}
-    if not added <= _known:
-        _known.update(added)
-        # The longest first: one secret may be the start of another.
-        longest_first = sorted(_known, key=len, reverse=True)
-        _pattern = re.compile("|".join(re.escape(known) for known in longest_first))
+    _known.update({value, quote(value, safe="")})
 
 
 def redact(text: str) -> str:
@@ -61,8 +56,15 @@ def redact(text: str) -> str:
 
 
 def _without_known(text: str) -> str:
-    if _pattern is not None:
-        text = _pattern.sub(HIDDEN, text)
+    global _compiled  # noqa: PLW0603 - the sink is the process's, and so is what it knows
+    made_of, pattern = _compiled
+    if made_of != len(_known):
+        # The longest first: one secret may be the start of another.
+        longest_first = sorted(_known, key=len, reverse=True)
+        pattern = re.compile("|".join(re.escape(known) for known in longest_first))
+        _compiled = len(longest_first), pattern
+    if pattern is not None:
+        text = pattern.sub(HIDDEN, text)
     return (
         re.sub(_SHAPES, HIDDEN, text, flags=re.DOTALL)
         if any(sign in text for sign in _SIGNS)

@@ -14,6 +14,7 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
+from agent import redact
 from tests.support.harness import cpu_seconds, warm_start
 from tests.support.harness.started_processes import StartedProcesses
 
@@ -141,6 +142,13 @@ def private_home(
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     return home
+
+
+@pytest.fixture(autouse=True)
+def no_secret_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide those of this test alone: to look for those of thousands takes most of a test's time."""
+    monkeypatch.setattr(redact, "_known", set(redact._known))
+    monkeypatch.setattr(redact, "_compiled", (0, None))
 
 
 @pytest.fixture(autouse=True)

@@ -5,19 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent import redact as sink
 from agent.config import Secret, load
 from agent.config.secrets import SECRETS
 from agent.config.write import set_secret, set_value
 from agent.errors import ConfigError
 
 CANARY = "canary-5f1c9e-of-the-test"
-
-
-@pytest.fixture(autouse=True)
-def nothing_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink, "_known", set())
-    monkeypatch.setattr(sink, "_pattern", None)
 
 
 @pytest.fixture
