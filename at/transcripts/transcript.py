@@ -29,8 +29,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, AnyStr
 
@@ -105,9 +104,11 @@ def load_transcript(path: str | Path) -> Transcript:
 def read_session(source: IO[AnyStr]) -> AnyStr:
     """Return the whole of a transcript or a log. Raises TranscriptError for one without end."""
     # Piece by piece: whoever asks for so many bytes at once has to have the memory for them.
-    nothing = source.read(0)
-    pieces = islice(iter(partial(source.read, _PIECE), nothing), LARGEST // _PIECE + 1)
-    data = nothing.join(pieces)
+    # A short one is the last: a terminal that is read beyond its end waits for another Ctrl-D.
+    pieces = [source.read(_PIECE)]
+    while len(pieces[-1]) == _PIECE and len(pieces) <= LARGEST // _PIECE:
+        pieces.append(source.read(_PIECE))
+    data = pieces[0][:0].join(pieces)
     if len(data) > LARGEST:
         raise TranscriptError(
             f"{source.name}: over {LARGEST >> 20} MiB, or without end: no session of a modem",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from at.transcripts.transcript import (
     format_transcript,
     load_transcript,
     parse_transcript,
+    read_session,
 )
 
 TIMES = st.none() | st.floats(0, 1e6).map(lambda seconds: round(seconds, 6))
@@ -132,6 +134,23 @@ def test_a_file_without_end_is_refused_and_not_read_until_memory_ends(
     monkeypatch.setattr(transcript, "LARGEST", 100)
     with pytest.raises(TranscriptError, match="/dev/zero: over 0 MiB, or without end"):
         load_transcript("/dev/zero")
+
+
+class _Terminal(io.BytesIO):
+    """What is typed; whoever reads beyond its end waits for more."""
+
+    is_at_end = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        assert not self.is_at_end
+        data = super().read(size)
+        self.is_at_end = len(data) < (size or 0)
+        return data
+
+
+@pytest.mark.parametrize("size", [0, 9, 65535, 65536, 70_000])
+def test_the_end_of_what_is_typed_is_typed_once(size: int) -> None:
+    assert read_session(_Terminal(b"x" * size)) == b"x" * size
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory has no such limit")
