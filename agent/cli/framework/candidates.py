@@ -31,27 +31,37 @@ def _keys() -> list[str]:
     return [*all_keys(), *SECRETS]
 
 
-def _kits() -> Iterable[str]:
-    from agent.config.load import load
+def _kits(ctx: click.Context) -> Iterable[str]:
+    from agent.cli.framework.session import Session
     from agent.errors import AgentError
 
     with suppress(AgentError):
-        return load().profile.kits
+        return ctx.ensure_object(Session).loaded.profile.kits  # of the --profile before it
     return ()
+
+
+def _system_ports() -> list[str]:
+    from at.ports.usb import system_ports
+
+    return [port.device for port in system_ports()]
 
 
 complete_profile = completing(_profiles)
 complete_key = completing(_keys)
 
 
-def complete_port(
-    ctx: click.Context, of: click.Parameter, typed: str
+def complete_kit(
+    ctx: click.Context, _of: click.Parameter, typed: str
 ) -> list[str] | list[CompletionItem]:
     """Return the kits and serial ports that go on from what is typed; else ask for files."""
-    from at.ports.usb import system_ports
+    return _going_on([*_kits(ctx), *_system_ports()], typed)
 
-    ports = completing(lambda: [*_kits(), *(port.device for port in system_ports())])
-    return ports(ctx, of, typed) or _files(typed)  # the link to a virtual kit is a file
+
+def complete_port(
+    _ctx: click.Context, _of: click.Parameter, typed: str
+) -> list[str] | list[CompletionItem]:
+    """Return the serial ports of this system that go on from what is typed; else ask for files."""
+    return _going_on(_system_ports(), typed)
 
 
 def complete_value(
@@ -68,12 +78,11 @@ def complete_value(
     with suppress(ConfigError):
         kind = key_type(key)
         words = ("true", "false") if kind is bool else get_args(kind)
-    return [word for word in words if isinstance(word, str) and word.startswith(typed)] or (
-        _files(typed)
-    )
+    return _going_on([word for word in words if isinstance(word, str)], typed)
 
 
-def _files(typed: str) -> list[CompletionItem]:
+def _going_on(names: list[str], typed: str) -> list[str] | list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    return [CompletionItem(typed, type="file")]
+    found = [name for name in names if name.startswith(typed)]
+    return found or [CompletionItem(typed, type="file")]  # the link to a virtual kit is one

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TextIO, TypeVar
 import click
 
 from agent.cli import EXIT_HUNG_UP, EXIT_INTERRUPTED
-from agent.cli.framework.candidates import complete_port, complete_profile
+from agent.cli.framework.candidates import complete_kit, complete_profile
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
@@ -95,7 +95,7 @@ class AgentCommand(_WholeExample):
                 multiple=True,
                 callback=_store_port,
                 metavar="PORT",
-                shell_complete=complete_port,
+                shell_complete=complete_kit,
                 help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE "
                 "or a kit's name.",
                 hidden="port" not in self.offers,

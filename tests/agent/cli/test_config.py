@@ -203,14 +203,19 @@ async def test_an_option_that_only_the_profile_has_is_answered_with_its_key(
         ("cellagent modem virtual --model nrf91", 4, ["nrf9160", "nrf9161", "nrf9151"]),
         ("cellagent modem virtual --fault sim-p", 4, ["sim-pin", "sim-puk"]),
         ("cellagent cloud serve --fault tls", 4, ["tls-wrong-certificate"]),
+        ("cellagent ports --port le", 3, ["left"]),
+        ("cellagent ports --profile standin --port le", 5, ["le"]),
+        ("cellagent provision plan le", 3, ["le"]),
+        ("cellagent config set kit.port le", 4, ["le"]),
     ],
 )
 async def test_names_that_are_known_are_completed(
     private_home: Path, line: str, word: int, found: list[str]
 ) -> None:
-    await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
+    for key, value in (("kit.baud", "1000000"), ("kits.left.port", "virtual:")):
+        await cellagent("config", "set", key, value, "--profile", "lab")
     asked = {"_CELLAGENT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(word)}
-    done = await cellagent(environment=asked)
+    done = await cellagent(environment={**asked, "CELLAGENT_PROFILE": "lab"})
     assert [each.partition(",")[2] for each in done.out.splitlines()] == found
 
 
