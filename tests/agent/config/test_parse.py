@@ -95,3 +95,11 @@ def test_a_mistake_in_the_name_of_a_table_is_told_with_the_name_in_it(key: str, 
     with pytest.raises(ConfigError, match="there is no key") as caught:
         key_type(key)
     assert caught.value.hint == f"did you mean {meant!r}?"
+
+
+def test_a_kit_with_a_dot_in_its_name_is_sent_to_the_file_and_not_to_another_kit() -> None:
+    with pytest.raises(ConfigError, match=r"there is no key 'kits.1-2.4.port'") as caught:
+        key_type("kits.1-2.4.port")
+    assert caught.value.hint == (
+        "a kit whose name has a dot is set in the file alone: `cellagent config path`"
+    )
