@@ -1,8 +1,12 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
+from __future__ import annotations
+
+import os
 import re
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +25,9 @@ from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
 from agent.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @click.group(cls=AgentGroup, name="config")
@@ -121,8 +128,6 @@ def list_(session: Session) -> None:
 @click.argument("name", shell_complete=complete_profile)
 def use(session: Session, name: str) -> None:
     """Use this profile wherever none is named."""
-    import os
-
     from agent.config.load import load
     from agent.config.write import set_default_profile
 
@@ -178,7 +183,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
     chooses the profile that is used when none is named. A secret (api_key, project_key, ...)
     takes no VALUE: it is read from standard input and stored in the 0600 secrets file.
     """
-    from agent.config.load import profile_name, profile_names, read_config
+    from agent.config.load import profile_name, profile_names, profile_table, read_config
     from agent.config.secrets import SECRETS
     from agent.config.write import set_default_profile, set_secret, set_value
     from agent.files.paths import config_file
@@ -191,7 +196,10 @@ def set_(session: Session, key: str, value: str | None) -> None:
             note(f"there is no profile {value} yet: `cellagent config set KEY VALUE` makes it")
         emit_or_say(session, {"key": key, "value": value}, f"{key} = {value}")
         return
-    name = profile_name(session.profile_name)
+    file = config_file()
+    document = read_config(file)
+    name = profile_name(session.profile_name, document)
+    own = profile_table(name, document, file)
     if key in SECRETS and value is None:
         path = set_secret(key, _from_standard_input(key), profile=name)
         if session.json:
@@ -203,7 +211,28 @@ def set_(session: Session, key: str, value: str | None) -> None:
     else:
         written = _without_secrets(set_value(key, value, profile=name))
         emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
+    if first := _preceding(key, own or {}):
+        note(f"{first} takes precedence over it while it is set")
     note_reload(name)
+
+
+def _preceding(key: str, own: Mapping[str, object]) -> str:
+    """Return what takes precedence over a value or a secret in the file, "" where nothing does.
+
+    `own` is the profile's table in the file.
+    """
+    from agent.config.profile import OLDER_SECTIONS
+    from agent.config.secrets import SECRETS
+
+    variable = SECRETS[key].variable if key in SECRETS else ""
+    if key == "kit.port":
+        variable = "CELLAGENT_PORT"
+    if os.environ.get(variable):
+        return variable
+    section, _, last = key.rpartition(".")
+    kit = own.get("kit")
+    is_older = OLDER_SECTIONS.get(last) == section and isinstance(kit, dict) and last in kit
+    return f"kit.{last}" if is_older else ""
 
 
 @command.command(epilog="Example: cellagent config path")

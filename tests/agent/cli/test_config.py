@@ -137,6 +137,27 @@ async def test_where_a_value_comes_from_that_is_set_by_its_older_name(private_ho
 
 
 @pytest.mark.parametrize(
+    ("words", "environment", "first"),
+    [
+        (("fota.mcuboot_port", "/dev/smp"), {}, "kit.mcuboot_port"),
+        (("kit.port", "/dev/one"), {"CELLAGENT_PORT": "virtual:"}, "CELLAGENT_PORT"),
+        (("api_key",), {"CELLAGENT_API_KEY": "canary-api-key-0002"}, "CELLAGENT_API_KEY"),
+        (("kit.mcuboot_port", "/dev/smp"), {"CELLAGENT_PORT": "virtual:"}, ""),
+        (("api_key",), {"CELLAGENT_PORT": "virtual:"}, ""),
+    ],
+)
+async def test_what_takes_precedence_over_a_value_that_is_set_is_told(
+    private_home: Path, words: tuple[str, ...], environment: dict[str, str], first: str
+) -> None:
+    await cellagent("config", "set", "kit.mcuboot_port", "/dev/own")
+    key = "canary-api-key-0001\n"
+    done = await cellagent("config", "set", *words, stdin=key, environment=environment)
+    said = f"{first} takes precedence over it" if first else ""
+    assert (done.code, "takes precedence" in done.err) == (0, bool(first))
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
     "typed",
     ["apikey canary-key-0001", "organization-token canary-key-0001", "api_key=canary-key-0001"],
 )
