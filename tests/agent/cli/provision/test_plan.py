@@ -55,6 +55,11 @@ def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(
         set_value(f"kits.{name}.port", f"virtual:{tmp_path / name}", profile="custom")
     several = completed("provision", "plan", *NO_SERVICE)
     assert (several.returncode, "name the boards, or say --all" in several.stderr) == (2, True)
+    by_option = completed("provision", "plan", "--port", "right", *NO_SERVICE, "--json")
+    monkeypatch.setenv("CELLAGENT_PORT", "right")
+    by_environment = completed("provision", "plan", *NO_SERVICE, "--json")
+    for plan in (by_option, by_environment):
+        assert json.loads(plan.stdout)["board"]["port"] == f"virtual:{tmp_path / 'right'}"
 
 
 def test_old_firmware_is_refused_in_the_plan_as_in_a_run() -> None:
