@@ -44,12 +44,22 @@ def pasteable_hint(
 
     if "configuration" in vars(session) and (name := name_of(session.profile)):
         hint = of_kit(hint, name)
+    hint = _meant_kit(message, session) or hint
     hint = pasteable(hint or _of_the_key(message), "", port)
     hint = _OPTION.sub(lambda found: _typed_with(found[1], port, others), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
     return pasteable(named(hint, session), session.profile_name or "", session.port or "")
+
+
+def _meant_kit(message: str, session: Session) -> str:
+    """Return the hint for a port that is not there, where the profile has a kit of such a name."""
+    typed = session.port or os.environ.get("CELLAGENT_PORT", "")
+    if not (typed and "loaded" in vars(session) and f"there is no port {typed}" in message):
+        return ""
+    near = get_close_matches(typed, session.loaded.profile.kits, n=1, cutoff=NEAR)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _of_the_key(message: str) -> str:

@@ -154,6 +154,22 @@ def test_a_key_to_set_is_that_of_the_kit_in_use() -> None:
         assert pasteable_hint(hint, "", session) == whole
 
 
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_a_mistyped_kit_is_answered_with_the_one_that_the_profile_has(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_profile("lab", {"kits": {"left": {"port": "COM1"}, "right": {"port": "COM2"}}}, {})
+    message, hint = "there is no port rigth", "is it plugged in?"
+    session = Session(profile_name="lab", port="rigth" if by == "option" else None)
+    monkeypatch.setenv("CELLAGENT_PORT", "rigth")
+    monkeypatch.setattr(sys, "argv", ["cellagent", "a", "--port", "rigth"])
+    assert pasteable_hint(hint, message, session) == hint  # the profile was not read
+    assert session.loaded.name == "lab"
+    whole = "did you mean `cellagent a --port right --profile lab`?"
+    assert pasteable_hint(hint, message, session) == whole
+    assert pasteable_hint(hint, "there is no port COM3", session) == hint
+
+
 def test_a_hint_has_the_port_and_the_profile_of_the_command() -> None:
     check, login = "`cellagent modem check`", "`cellagent login api_key`"
     assert pasteable_hint(check, "", Session()) == check
