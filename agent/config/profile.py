@@ -119,7 +119,8 @@ class KitSettings(Section, frozen=True):
     mcuboot_port: value_types.PortName = ""
     """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     device_key_file: value_types.PemFile = ""
-    """PEM of a P-256 key held by this host, for a device whose modem does not sign.
+    """PEM of a P-256 key held by this host, for a device whose modem does not sign; `run` has
+    the modem sign all the same.
     Example: ~/keys/device.pem"""
 
 
