@@ -8,12 +8,13 @@ from agent.location.wifi.scanner import WifiScan, WifiUnavailable, scan_by
 from at.commands.wifi import ScanAccessPoints, SetWifiMode
 from at.driver.modem import open_modem
 from at.driver.turns import Turns
+from at.ports.usb import device_of
 from at.protocol.errors import AtError
 from at.transport.base import labelled
 
 _STATION = 1
 _TURNS: WeakValueDictionary[str, Turns] = WeakValueDictionary()
-"""By the name of a companion's port, as long as somebody scans by it."""
+"""By the device of a companion's port, as long as somebody scans by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class WifiCompanion:
 
     async def scan(self, deadline_s: float) -> WifiScan:
         """Set the companion to station mode and scan, in turn with other kits that have it."""
-        turns = _TURNS.setdefault(self.port, Turns())
+        turns = _TURNS.setdefault(device_of(self.port), Turns())
         try:
             # ESP-AT takes CR LF and nothing else: no need to probe for the line end.
             async with turns, open_modem(self.port, dialect="at-host", terminator="crlf") as modem:

@@ -53,10 +53,13 @@ async def test_names_may_hold_what_separates_fields() -> None:
     assert (scan.points[0].rssi_dbm, scan.points[0].channel) == (-60, 1)
 
 
-async def test_kits_that_share_a_companion_hear_by_it_one_after_the_other() -> None:
+async def test_kits_that_share_a_companion_hear_by_it_one_after_the_other(tmp_path: Path) -> None:
     far = PtyFarEnd(esp_at(b'+CWLAP:(3,"a",-60,"40:01:7a:00:00:01",1)\r\n'), terminator=b"\n")
+    link = tmp_path / "usb-Espressif-if00"  # as in /dev/serial/by-id
+    link.symlink_to(far.path)
+    names = far.path, far.path, str(link)
     try:
-        scans = await asyncio.gather(*(WifiCompanion(far.path).scan(10.0) for _ in range(3)))
+        scans = await asyncio.gather(*(WifiCompanion(name).scan(10.0) for name in names))
     finally:
         far.unplug()
     assert [point.ssid for scan in scans for point in scan.points] == [b"a"] * 3
