@@ -449,9 +449,21 @@ def test_a_part_of_the_kit_itself_is_no_server_though_its_module_is_named_after_
     assert _causes(f"[00:00:03.120,118] <err> cloud_app: {told}") == ["nothing-found"]
 
 
-def test_what_a_sensor_told_and_a_server_did_not_take_is_the_servers() -> None:
-    told = "[00:04:03.120,118] <err> cloud_app: Failed to send sensor data: -116"
-    assert _causes(told) == ["server-unreachable"]
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Failed to send sensor data: -116",
+        "Connection to broker lost, start reconnect timer",
+        "Could not connect to mqtt broker. Start the LED blinking",
+        "Failed to fetch sensor configuration from cloud: timeout",
+        "state machine: connection lost",
+        "publish of encoded JSON data failed: not connected",
+    ],
+)
+def test_what_a_server_did_not_take_or_ended_is_the_servers_whatever_else_is_told(
+    told: str,
+) -> None:
+    assert _causes(f"[00:04:03.120,118] <err> cloud_app: {told}") == ["server-unreachable"]
 
 
 @pytest.mark.parametrize(
