@@ -47,7 +47,7 @@ _TAIL = re.compile(
 )
 
 _NO_ERROR = re.compile(
-    r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret|returned)\b\W{0,3}\b0\b"
+    r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b|\breturned 0\b(?=\W*(?:$|success))"
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
     r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough

@@ -457,6 +457,8 @@ def test_a_part_of_the_kit_itself_is_no_server_though_its_module_is_named_after_
         "Could not connect to mqtt broker. Start the LED blinking",
         "Failed to fetch sensor configuration from cloud: timeout",
         "state machine: connection lost",
+        "recv() returned 0: connection closed",
+        "broker disconnected -> reconnecting",
         "publish of encoded JSON data failed: not connected",
     ],
 )
@@ -480,3 +482,15 @@ def test_what_fails_of_the_system_itself_is_nothing_that_its_module_is_named_aft
     told: str,
 ) -> None:
     assert _causes(f"[00:00:03.120,118] <err> {told}") == ["nothing-found"]
+
+
+def test_who_waits_for_a_server_has_not_reached_it() -> None:
+    failed = "<err> uplink: mqtt_connect, error: -116"
+    assert _causes(failed, "<inf> uplink: waiting for MQTT connected") == ["server-unreachable"]
+    assert _causes(failed, "<inf> uplink: MQTT connected") == ["nothing-found"]
+
+
+def test_a_modem_that_crashed_has_so_wherever_it_was() -> None:
+    crashed = "<err> nrf_modem: Modem has crashed, reason 0x{:x}, PC: 0x{:x}"
+    assert _causes(crashed.format(1, 0xFFF))[0] == "modem-crashed"
+    assert _causes(crashed.format(0xFFF, 0)) == ["modem-lib-off"]
