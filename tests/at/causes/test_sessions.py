@@ -494,3 +494,7 @@ def test_a_modem_that_crashed_has_so_wherever_it_was() -> None:
     crashed = "<err> nrf_modem: Modem has crashed, reason 0x{:x}, PC: 0x{:x}"
     assert _causes(crashed.format(1, 0xFFF))[0] == "modem-crashed"
     assert _causes(crashed.format(0xFFF, 0)) == ["modem-lib-off"]
+
+
+def test_a_request_that_was_too_long_for_the_server_was_not_so_for_the_application() -> None:
+    assert _causes("<err> rest: HTTP/1.1 413 Payload Too Large") == ["http-error"]
