@@ -118,11 +118,12 @@ def _on_port(profile: Profile, port: str) -> Profile:
     changes: dict[str, object] = {"port": port}
     kits = {name: kit for name, kit in profile.kits.items() if kit.port == own}
     others = [kit for name, kit in profile.kits.items() if name not in kits]
-    if any(same_port(kit.port, port) for kit in others):
-        kits = {}  # it is theirs
+    is_theirs = any(same_port(kit.port, port) for kit in others)
+    if is_theirs:
+        kits = {}
     if own and not same_kit(own, port):
         by_mcuboot = any(kit.mcuboot_port for kit in (profile.kit, *kits.values()))
-        if by_mcuboot and fota.installer == "auto" and not fota.command:
+        if by_mcuboot and not is_theirs and fota.installer == "auto" and not fota.command:
             fota = replace(fota, installer="mcuboot")  # it says what it lacks
         unset = KitSettings()
         changes |= {key: getattr(unset, key) for key in OF_ONE_KIT}

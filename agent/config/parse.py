@@ -8,7 +8,14 @@ import msgspec
 
 from agent.config.nearest import nearest, nearest_key
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.profile import OLDER_SECTIONS, HostSettings, KitSettings, Profile, Section
+from agent.config.profile import (
+    OF_ONE_KIT,
+    OLDER_SECTIONS,
+    HostSettings,
+    KitSettings,
+    Profile,
+    Section,
+)
 from agent.config.secrets import advice_if_secret
 from agent.config.urls import check_base_url
 from agent.config.value_types import ServiceUrl
@@ -34,7 +41,8 @@ _IN_WORDS = {
 def profile_from(table: Mapping[str, object], place: str) -> Profile:
     """Return the profile that `table` describes. Raises ConfigError, naming `place` and key.
 
-    The keys of `kit` are the defaults of each kit of `kits`.
+    The keys of `kit` are the defaults of each kit of `kits`; where `kit` names a port, those that
+    are right for one kit alone are so of the kit on that port.
     """
     for key, known in _unknown_keys(table, Profile):
         unset = f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
@@ -43,7 +51,13 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     common, kits = table.get("kit", {}), table.get("kits", {})
     if isinstance(common, dict) and isinstance(kits, dict):
         common = {**_by_older_names(table), **common}
-        own = {name: {**common, **kit} for name, kit in kits.items() if isinstance(kit, dict)}
+        shared = {key: value for key, value in common.items() if key not in OF_ONE_KIT}
+        port = common.get("port")
+        own = {
+            name: {**(shared if port and kit.get("port", port) != port else common), **kit}
+            for name, kit in kits.items()
+            if isinstance(kit, dict)
+        }
         table = {**table, "kit": common, "kits": {**kits, **own}}
     try:
         profile = msgspec.convert(table, Profile)

@@ -145,6 +145,23 @@ def test_kits_start_from_what_they_have_in_common(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("port", "taken"), [("", True), ('port = "serial:1"\n', True), ('port = "serial:2"\n', False)]
+)
+def test_what_was_set_for_the_kit_on_its_port_is_not_said_of_a_kit_of_the_table_on_another(
+    file: Path, port: str, taken: bool
+) -> None:
+    file.write_text(
+        '[profiles.x.kit]\nport = "serial:1"\nbaud = 9600\ndevice_id = "of-own"\n'
+        f'[profiles.x.fota]\nmcuboot_port = "serial:1/1"\n[profiles.x.kits.left]\n{port}'
+    )
+    of_one_kit = ("of-own", "serial:1/1") if taken else ("", "")
+    for found in (load("x"), load("x", port="left")):
+        left = found.profile.kits["left"]
+        assert (left.baud, (left.device_id, left.mcuboot_port)) == (9600, of_one_kit)
+        assert found.profile.fota.installer == "auto", "which takes what the kit has"
+
+
+@pytest.mark.parametrize(
     ("content", "says"),
     [(b"\xff\xfe\x00", "not TOML"), (b"#" * (MAX_BYTES + 1), "larger than")],
     ids=["no text", "too large"],
