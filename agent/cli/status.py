@@ -126,7 +126,7 @@ def _socket_of_reader(session: Session) -> ControlSocket | None:
     try:
         return control_socket_of(state_dir(), named or profile_name())
     except ConfigError:
-        running = list(control_sockets(state_dir()))
+        running = [each for each in control_sockets(state_dir()) if each.is_listening()]
     return running[0] if len(running) == 1 else None
 
 

@@ -313,7 +313,7 @@ def hold_hint() -> str:
     from agent.files.trusted_places import UntrustedPlace
 
     try:
-        runs = any(control_sockets(state_dir()))
+        runs = any(each.is_listening() for each in control_sockets(state_dir()))
     except UntrustedPlace:
         runs = False
     if not runs:

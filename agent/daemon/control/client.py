@@ -162,7 +162,8 @@ async def open_request(
 
 def _reachable_agents(socket: ControlSocket) -> str:
     """Return the hint for a socket without an agent: other profiles' agents, or to start one."""
-    others = [other for other in control_sockets(socket.path.parent.parent) if other != socket]
+    known = control_sockets(socket.path.parent.parent)
+    others = [other for other in known if other != socket and other.is_listening()]
     if others:
         names = ", ".join(
             f"`--profile {shlex.quote(unquote(other.path.stem))}`" for other in others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+import socket
 import sys
 from pathlib import Path
 
@@ -210,11 +211,16 @@ def test_what_brings_no_hint_of_its_own_has_the_usual_one(tmp_path: Path) -> Non
     assert usual_hint(OSError(errno.ECONNREFUSED, "", str(folder))) == ""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="its agents listen on loopback ports")
 def test_an_agent_may_have_the_port_where_one_listens() -> None:
     assert hold_hint() == ""
     folder = socket_folder(state_dir())
     make_private_folder(folder)
-    (folder / "lab.sock").touch()
-    assert "`cellagent hold -- COMMAND` lets COMMAND have it" in hold_hint()
-    folder.chmod(0o777)  # anybody may have put it there
-    assert hold_hint() == ""
+    with socket.socket(socket.AF_UNIX) as of_an_agent:
+        of_an_agent.bind(str(folder / "lab.sock"))
+        of_an_agent.listen()
+        assert "`cellagent hold -- COMMAND` lets COMMAND have it" in hold_hint()
+        folder.chmod(0o777)  # anybody may have put it there
+        assert hold_hint() == ""
+        folder.chmod(0o700)
+    assert hold_hint() == "", "one that was killed leaves its socket"

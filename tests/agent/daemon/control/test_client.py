@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from agent.cli.framework.command import json_line
 from agent.cli.status import lines_of
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
-from agent.daemon.control.socket import ControlSocket, control_socket_of
+from agent.daemon.control.socket import ControlSocket, control_socket_of, socket_folder
 from agent.files.paths import config_file, state_dir
 from agent.files.private_files import make_private_folder
 from tests.support.commands.command_line import cellagent
@@ -197,9 +198,9 @@ async def test_a_socket_that_this_user_may_not_open_is_no_agent_that_does_not_ru
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(ControlSocket, "connect", refused)  # root may open any
-    socket = ControlSocket(Path("/run/the agent.sock"))
+    at = ControlSocket(Path("/run/the agent.sock"))
     with pytest.raises(NotRunning, match=r"may not ask the agent at /run/the agent\.sock") as told:
-        await client.ask(socket, protocol.StatusRequest(), protocol.StatusAnswer)
+        await client.ask(at, protocol.StatusRequest(), protocol.StatusAnswer)
     assert told.value.hint == "`chmod 600 '/run/the agent.sock'`"
 
 
@@ -223,3 +224,16 @@ async def test_no_agent_is_exit_code_3() -> None:
     done = await cellagent("status", "--json")
     assert done.code == 3
     assert done.lines[0]["error"]["kind"] == "not-running"
+
+
+@posix
+async def test_another_agent_is_named_where_one_listens() -> None:
+    folder = socket_folder(state_dir())
+    make_private_folder(folder)
+    with socket.socket(socket.AF_UNIX) as of_another:
+        of_another.bind(str(folder / "lab.sock"))
+        of_another.listen()
+        meant = await cellagent("status", "--profile", "standin")
+    killed = await cellagent("status", "--profile", "standin")  # it leaves its socket
+    assert "is another meant? `cellagent status --profile lab`; else" in meant.err
+    assert ("another" in killed.err, "start it: `cellagent run" in killed.err) == (False, True)
