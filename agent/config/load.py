@@ -1,5 +1,6 @@
 """Loads a configuration: flags take precedence over environment, file, built-in, default."""
 
+import functools
 import os
 import shlex
 import tomllib
@@ -16,7 +17,7 @@ from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
 from agent.files.paths import config_file, is_there, secrets_file, state_dir
 from agent.files.private_files import MAX_BYTES, require_trusted_config
-from at.ports.usb import same_kit, same_port
+from at.ports.usb import same_kit, same_port, system_ports
 
 NEUTRAL = "custom"
 
@@ -118,10 +119,11 @@ def _on_port(profile: Profile, port: str) -> Profile:
     changes: dict[str, object] = {"port": port}
     kits = {name: kit for name, kit in profile.kits.items() if kit.port == own}
     others = [kit for name, kit in profile.kits.items() if name not in kits]
-    is_theirs = any(same_port(kit.port, port) for kit in others)
+    listing = functools.cache(system_ports)  # once for all of them
+    is_theirs = any(same_port(kit.port, port, listing) for kit in others)
     if is_theirs:
         kits = {}
-    if own and not same_kit(own, port):
+    if own and not same_kit(own, port, listing):
         by_mcuboot = any(kit.mcuboot_port for kit in (profile.kit, *kits.values()))
         if by_mcuboot and not is_theirs and fota.installer == "auto" and not fota.command:
             fota = replace(fota, installer="mcuboot")  # it says what it lacks

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -195,6 +196,17 @@ def test_an_unknown_profile_is_an_error_with_the_nearest_name(file: Path) -> Non
     with pytest.raises(ConfigError, match="no profile 'pubilc'") as caught:
         load("pubilc")
     assert caught.value.hint == "did you mean 'public'?"
+
+
+def test_the_ports_of_this_system_are_listed_once_for_all_kits(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kits = "".join(f'[profiles.x.kits.k{n}]\nport = "serial:{n}"\n' for n in range(64))
+    file.write_text(f'[profiles.x.kit]\nport = "serial:64"\n{kits}')
+    listing = Mock(return_value=[])
+    monkeypatch.setattr("serial.tools.list_ports.comports", listing)
+    assert load("x", port="/dev/other").profile.kit.port == "/dev/other"
+    listing.assert_called_once_with()
 
 
 def test_a_port_that_is_named_elsewhere_is_that_of_the_kits_that_name_none(file: Path) -> None:
