@@ -86,6 +86,7 @@ _ENDS = re.compile(
     r"|D[^*]+;|#SD=)|AT(?:D|[+#]\w*(?:ACT|OPEN|CONN?|START|TCPCLI|SOCO|CFUN)=|\+SAPBR=1))"
     r"|^(?P<ring>RING)\b"
     r"|\b(?P<done>Finished, closing socket)\b|\bBringing network interface up\b"  # Nordic's samples
+    r"|\bNetwork connectivity established\b|\*{3} Booting "
     r"|\brequires device to (?:(?P<off>de)?activate) network\b"  # of nrf_provisioning's samples
     r"|(?:^|~\$ )(?:net iface|ppp|att_network) (?:(?P<down>down|disconnect)|up|connect)\b",
     re.IGNORECASE,
