@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -20,6 +20,7 @@ from agent.config.value_types import Registration
 from agent.errors import AgentError, UsageError
 from agent.extras import require
 from agent.files.paths import named_path
+from at.ports.usb import same_port
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
@@ -238,9 +239,14 @@ def board_opener(session: Session, listing: Listing) -> OpenBoard:
         named = "`cellagent config set provisioning.attestation_keys PATH` names their public keys"
         note(f"what the boards attest is not checked: {pasteable_hint(named, '', session)}")
 
+    profile = session.loaded.profile
+
     @asynccontextmanager
     async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-        async with modem_on(location.port, listing) as modem:
+        listed = cache(listing)
+        own = (kit for kit in profile.kits.values() if same_port(kit.port, location.port, listed))
+        baud = next(own, profile.kit).baud
+        async with modem_on(location.port, listing, baud=baud) as modem:
             yield ModemBoard(modem, keys)
 
     return open_board

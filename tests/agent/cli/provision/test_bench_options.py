@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.provision.bench_options import require_extras
+from agent.cli.framework.session import Session
+from agent.cli.provision.bench_options import board_opener, require_extras
 from agent.config.profile import ProvisioningSettings
 from agent.config.write import set_value, write_profile
 from agent.extras import MissingExtra
 from agent.files.paths import config_file, secrets_file
+from agent.provisioning.boards.board import BoardLocation
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
 from tests.support.keys.operator_ca import make_ca
+from tests.support.modem.pty_far_end import PtyFarEnd
 from tests.support.provisioning.tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
 
 NOW = datetime.now(UTC)
@@ -349,3 +352,20 @@ async def test_two_places_with_one_name_are_told(private_home: Path) -> None:
     done = await run(*slots, "--no-proof", "--profile", "lab")
     assert "/dev/none1 and /dev/none2 are both slot A2" in done.err
     assert "slot A1" not in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize(("key", "speed"), [("kit", "B9600"), ("kits.left", "B9600"),
+                                            ("kits.right", "B115200")])  # fmt: skip
+async def test_a_board_is_opened_with_the_speed_that_the_profile_has_for_it(
+    key: str, speed: str, private_home: Path
+) -> None:
+    import termios
+
+    with PtyFarEnd() as far:
+        for name, port in (("left", far.path), ("right", "/dev/ttyRIGHT")):
+            set_value(f"kits.{name}.port", port, profile="lab")
+        set_value(f"{key}.baud", "9600", profile="lab")
+        open_board = board_opener(Session(profile_name="lab"), list)
+        async with open_board(BoardLocation("", "", "", far.path)):
+            assert termios.tcgetattr(far.master)[5] == getattr(termios, speed)
