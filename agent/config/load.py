@@ -88,7 +88,7 @@ def load(
             origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     if named := port or environ.get("CELLAGENT_PORT"):
-        named = complete.kits.get(named, KitSettings()).port or named
+        named = complete.kits.get(named, KitSettings(port=named)).port
         before, complete = dict(leaves(complete)), _on_port(complete, named)
         for key, value in leaves(complete):
             if value != before[key]:

@@ -41,6 +41,10 @@ def test_the_name_of_a_kit_of_the_table_is_as_good_as_its_port(
     named = Session(profile_name="lab", port="right")
     assert (named.kit.port, named.kit.baud) == (RIGHT, 1000000)
     assert Session(profile_name="lab", port="none").kit.port == "none"
+    set_value("kits.unplugged.baud", "9600", profile="lab")
+    with pytest.raises(UsageError, match="kit unplugged has no port"):
+        _ = Session(profile_name="lab", port="unplugged").kit
+    set_value("kits.unplugged.port", "/dev/ttyTHIRD", profile="lab")
     monkeypatch.setenv("CELLAGENT_PORT", "right")
     assert Session(profile_name="lab").kit.port == RIGHT
 
