@@ -140,6 +140,8 @@ def _meant(key: str) -> str:
     parts = key.split(".")
     if parts[0] == "kits" and len(parts) > 3 and parts[-1] in KitSettings.__struct_fields__:
         return "a kit whose name has a dot is set in the file alone: `cellagent config path`"
+    if parts[0] == "kits" and len(parts) == 2:
+        return f"did you mean '{key}.port'?"
     if parts[0] == "kits" and len(parts) > 2:
         return nearest(key, all_keys(KitSettings, f"kits.{parts[1]}."))
     for at in range(1, len(parts)):

@@ -89,6 +89,7 @@ def test_the_older_name_of_a_setting_is_read_as_the_one_it_has_now(
         ("provisioning.slot", "provisioning.slots"),
         ("kits.left.mcuboot_prot", "kits.left.mcuboot_port"),
         ("kits.left.bauds", "kits.left.baud"),
+        ("kits.left", "kits.left.port"),
     ],
 )
 def test_a_mistake_in_the_name_of_a_table_is_told_with_the_name_in_it(key: str, meant: str) -> None:
