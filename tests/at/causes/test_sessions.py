@@ -430,7 +430,9 @@ def test_a_handshake_that_got_no_answer_reached_no_server() -> None:
     assert _causes("<err> app: DTLS connect failed, errno: 45")[0] == "tls-failed"
 
 
-@pytest.mark.parametrize("told", ["TLS recv error: -4e", "TLS handshake error: -0x50"])
+@pytest.mark.parametrize(
+    "told", ["TLS recv error: -4e", "TLS recv error: -4c", "TLS handshake error: -0x50"]
+)
 def test_a_connection_that_broke_below_tls_lacks_no_credential(told: str) -> None:
     lines = (f"<err> net_sock_tls: {told}", "<inf> uplink: MQTT client disconnected -5")
     assert _causes(*lines) == ["server-closed"]
