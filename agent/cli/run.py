@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -18,7 +19,7 @@ from agent.cli.framework.logs import log_of_the_agent, takes_more
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import HANG_UP, handle_signals
 from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
-from agent.errors import AgentError, with_hint
+from agent.errors import AgentError, UsageError, with_hint
 from agent.files.paths import named_path
 from agent.tasks import cancel_and_wait
 
@@ -65,8 +66,9 @@ def command(
 async def _agent(session: Session, listen: str | None) -> int:
     from agent.daemon.agent import Agent
 
+    by_name = session.port in session.loaded.profile.kits
     # A session for each time that the profile is read.
-    agent = Agent(lambda: _configure(replace(session)))
+    agent = Agent(lambda: _configure(replace(session), by_name=by_name))
     received = _handle_signals(agent)
     watching: asyncio.Task[None] | None = None
 
@@ -221,13 +223,22 @@ async def _reload(agent: Agent) -> None:
         _log.error("the profile is not used, the agent goes on as before: %s", told)
 
 
-def _configure(session: Session) -> Configuration:
-    """Return the configuration; if it names no kit, with the only one that is plugged in."""
+def _configure(session: Session, *, by_name: bool = False) -> Configuration:
+    """Return the configuration; if it names no kit, with the only one that is plugged in.
+
+    `by_name`: --port is the name of a kit, which is no port where the table has it no more.
+    """
     import msgspec
 
     from agent.config.kits import name_of
     from agent.wiring.update_runner import require_installer
 
+    if by_name and session.port not in session.loaded.profile.kits:
+        key = shlex.quote(f"kits.{session.port}.port")
+        raise UsageError(
+            f"the profile has no kit {session.port} any more",
+            hint=f"`cellagent config set {key} PORT` names it again",
+        )
     configuration = session.configuration if session.port else session.loaded
     profile = configuration.profile
     if profile.fota.interval_s:

@@ -206,6 +206,16 @@ async def test_a_profile_that_names_no_kit_any_more_is_refused_with_a_way_out(
     assert "Traceback" not in line
 
 
+async def test_a_kit_that_was_named_and_has_another_name_now_is_refused(tmp_path: Path, cloud):
+    where = write_profile(tmp_path, cloud, {"left": kit_keys(tmp_path)})
+    async with agent_on(where, "--port", "left") as agent:
+        write_profile(tmp_path, cloud, {"right": kit_keys(tmp_path)})
+        refused = await agent.run("reload")
+        assert (refused.code, "profile bench has no kit left any more" in refused.err) == (2, True)
+        (status,) = (await agent.run("status", "--json")).lines
+        assert [kit["name"] for kit in status["kits"]] == ["left"], "it goes on as before"
+
+
 @pytest.mark.parametrize(
     ("words", "way"),
     [
