@@ -93,6 +93,11 @@ class Contact:
         return mode is not None and mode not in LTE_MODES and not self.is_registered
 
     @property
+    def searches(self) -> bool:
+        """Whether the modem is on, and says that it is not on the network."""
+        return self.value("registration") in _SEARCHES and not self.is_off
+
+    @property
     def is_registered(self) -> bool:
         """Whether the kit is on the network."""
         return self.value("registration") in REGISTERED
@@ -171,8 +176,8 @@ async def read_contact(modem: Modem, device_id: str, before: Contact | None = No
         application=await _application(modem),
     )
     stat = contact.value("registration")
-    still = contact.is_off or (before is not None and before.value("registration") in _SEARCHES)
-    if stat not in _ABOUT and not (stat in _SEARCHES and still):
+    just_began = contact.searches and not (before is not None and before.searches)
+    if stat not in _ABOUT and (just_began or stat not in _SEARCHES):
         return contact
     cause = await likeliest_cause(modem)
     is_off = cause is not None and cause.cause == "modem-off"  # which is a finding of its own

@@ -181,3 +181,18 @@ async def test_a_search_has_a_cause_once_it_lasts_and_a_modem_that_is_off_at_onc
         await modem.close()
     told = [contact.cause and contact.cause.cause for contact in (first, second)]
     assert told == [at_once, later]
+
+
+async def test_a_search_that_began_when_the_modem_was_turned_on_has_no_cause_yet():
+    modem = Modem(VirtualTransport(faults=("band-locked",), instant=True))
+    await modem.open()
+    try:
+        off = await read_contact(modem, "")
+        await modem.execute("AT+CFUN=1")
+        on = await read_contact(modem, "", off)
+        assert on.cause is None
+        still = await read_contact(modem, "", on)
+        assert still.cause is not None
+        assert still.cause.cause == "band-lock"
+    finally:
+        await modem.close()
