@@ -229,6 +229,9 @@ class KitConnection:
         if contact.verdict.allowed:
             tag = self.profile().provisioning.security_tag
             await self._credentials.check(modem, tag)
+        if before is not None and before.is_off and not contact.is_off:
+            await first_contact.enable_registration_notices(modem)  # functional mode 0 ended them
+            self._look_again.set()  # it may have registered before
         await self._keep_online(modem, contact)
         settle_s = self._settings.settle_s if self._settings.keep_online != "never" else None
         if was_asked_off:  # else it may have been read before it was turned off

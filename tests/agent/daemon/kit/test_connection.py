@@ -89,6 +89,28 @@ def test_a_kit_that_sends_a_notice_with_each_answer_is_not_checked_without_end(
     assert 10 < modem.received.count("AT+CEREG?") < 70
 
 
+def test_a_modem_that_was_off_is_asked_for_its_notices_of_registration_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    level = "0"
+
+    def body(command: str) -> str | None:
+        nonlocal level
+        is_off = asyncio.get_running_loop().time() < 30.0
+        if command.startswith("AT+CEREG="):
+            level = command[-1]
+        if is_off:
+            level = "0"  # functional mode 0 ends all notices
+        if command == "AT+CEREG?":
+            return f"+CEREG: {level},0"
+        return f"+CFUN: {0 if is_off else 1}" if command == "AT+CFUN?" else ""
+
+    modem = LineModem(body, lambda _command: 0.001)
+    modem.reads = {}
+    serve(kit_of(modem, tmp_path, monkeypatch, StatusRegistry()), 200.0)
+    assert level == "5"
+
+
 @pytest.mark.contract("O3.4")
 async def test_what_a_kit_prints_while_its_modem_is_put_back_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
