@@ -222,7 +222,7 @@ class KitConnection:
         before = self.contact
         was_asked_off = self._asked_off
         contact = self.contact = await first_contact.read_contact(
-            modem, self._settings.device_id, before
+            modem, self._settings.device_id, time.monotonic(), before
         )
         self.identity.update(contact)
         self.show_id()

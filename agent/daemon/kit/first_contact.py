@@ -68,6 +68,8 @@ class Contact:
     device_id: str
     cause: Cause | None = None
     """Why the kit is not on the network, the best that is known."""
+    searches_since: float | None = None
+    """When its search was seen first, None where it does not search."""
     application: str = ""
     """The version of the application, "" where it does not answer one."""
 
@@ -91,11 +93,6 @@ class Contact:
         """
         mode = self.value("functional_mode")
         return mode is not None and mode not in LTE_MODES and not self.is_registered
-
-    @property
-    def searches(self) -> bool:
-        """Whether the modem is on, and says that it is not on the network."""
-        return self.value("registration") in _SEARCHES and not self.is_off
 
     @property
     def is_registered(self) -> bool:
@@ -162,10 +159,13 @@ class FindingTracker:
         return any(each not in self._reported for each in self._since)
 
 
-async def read_contact(modem: Modem, device_id: str, before: Contact | None = None) -> Contact:
+async def read_contact(
+    modem: Modem, device_id: str, now: float, before: Contact | None = None
+) -> Contact:
     """Read all that can be read without a change. `device_id` is the profile's, or "".
 
-    A search has a cause when it was on `before`, too, for one that just began is no trouble.
+    A search has a cause once it lasts for SETTLE_S, since that `before`: one that just began is no
+    trouble. `now` is in seconds, of any clock that only goes forward.
     """
     verdict = await read_verdict(modem)
     checks = tuple(await check_modem(modem))
@@ -176,8 +176,13 @@ async def read_contact(modem: Modem, device_id: str, before: Contact | None = No
         application=await _application(modem),
     )
     stat = contact.value("registration")
-    just_began = contact.searches and not (before is not None and before.searches)
-    if stat not in _ABOUT and (just_began or stat not in _SEARCHES):
+    if stat in _SEARCHES and not contact.is_off:
+        began = before.searches_since if before is not None else None
+        since = now if began is None else began
+        contact = replace(contact, searches_since=since)
+        if now - since < SETTLE_S:
+            return contact
+    elif stat not in _ABOUT and stat not in _SEARCHES:
         return contact
     cause = await likeliest_cause(modem)
     is_off = cause is not None and cause.cause == "modem-off"  # which is a finding of its own

@@ -35,7 +35,7 @@ async def contact_with(*faults: str, on: bool = True) -> tuple[Contact, list[str
     try:
         if on:
             await modem.execute("AT+CFUN=1")
-        contact = await read_contact(modem, "")
+        contact = await read_contact(modem, "", 0.0)
         keyring = Keyring([ModemJwt(ask_modem(modem, 16842753))])
         return contact, [str(finding) for finding in findings(contact, keyring)]
     finally:
@@ -60,7 +60,7 @@ class TurnedOnMeanwhile(Modem):
 async def test_a_modem_that_is_registered_is_on_whatever_its_mode_was_before():
     modem = TurnedOnMeanwhile(VirtualTransport(instant=True))
     await modem.open()
-    contact = await read_contact(modem, "")
+    contact = await read_contact(modem, "", 0.0)
     await modem.close()
     assert contact.is_registered
     assert not contact.is_off
@@ -80,7 +80,7 @@ async def test_a_registration_that_is_not_told_is_said_to_be_so_and_not_to_be_no
     modem = RegistrationUntold(VirtualTransport(instant=True))
     await modem.open()
     await modem.execute("AT+CFUN=1")
-    contact = await read_contact(modem, "")
+    contact = await read_contact(modem, "", 0.0)
     await modem.close()
     assert contact.may_be_registered
     assert not contact.is_registered
@@ -175,8 +175,8 @@ async def test_a_search_has_a_cause_once_it_lasts_and_a_modem_that_is_off_at_onc
     await modem.open()
     try:
         await modem.execute("AT+CFUN=1")
-        first = await read_contact(modem, "")
-        second = await read_contact(modem, "", first)
+        first = await read_contact(modem, "", 0.0)
+        second = await read_contact(modem, "", SETTLE_S, first)
     finally:
         await modem.close()
     told = [contact.cause and contact.cause.cause for contact in (first, second)]
@@ -187,12 +187,10 @@ async def test_a_search_that_began_when_the_modem_was_turned_on_has_no_cause_yet
     modem = Modem(VirtualTransport(faults=("band-locked",), instant=True))
     await modem.open()
     try:
-        off = await read_contact(modem, "")
+        seen = await read_contact(modem, "", 0.0)
         await modem.execute("AT+CFUN=1")
-        on = await read_contact(modem, "", off)
-        assert on.cause is None
-        still = await read_contact(modem, "", on)
-        assert still.cause is not None
-        assert still.cause.cause == "band-lock"
+        for now, cause in (100.0, None), (101.0, None), (100.0 + SETTLE_S, "band-lock"):
+            seen = await read_contact(modem, "", now, seen)
+            assert (seen.cause and seen.cause.cause) == cause
     finally:
         await modem.close()
