@@ -147,7 +147,8 @@ def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
         zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name, text in contents.items():
-            archive.writestr(name, text)
+            # Paths may have any bytes, and JSON has an escape for these.
+            archive.writestr(name, text.encode(errors="backslashreplace"))
 
 
 _LEFT_OUT = "[left out]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
 import re
 import shlex
 import zipfile
@@ -304,6 +305,19 @@ async def test_the_report_holds_no_secret_and_names_nobody(
     assert '"state": "ok"' in text  # which is the name of the organization, too
     assert "hosts.device_cloud" in text
     assert str(Path.home()) not in text
+
+
+async def test_the_report_of_paths_that_are_no_text_is_written(
+    private_home: Path, tmp_path: Path
+) -> None:
+    state, report = tmp_path / os.fsdecode(b"caf\xe9"), tmp_path / "report.zip"
+    words = ("doctor", "--port", "virtual:", "--report", str(report))
+    done = await cellagent(*words, environment={"CELLAGENT_STATE_DIR": str(state)})
+    assert done.code == 0, done.err
+    with zipfile.ZipFile(report) as archive:
+        found = map(json.loads, archive.read("doctor.jsonl").splitlines())
+        [files] = [line["says"] for line in found if line["check"] == "files"]
+    assert files.endswith(str(state))
 
 
 async def test_of_several_kits_it_says_how_it_looks_at_one(private_home: Path) -> None:
