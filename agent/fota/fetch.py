@@ -46,9 +46,11 @@ class ImageFetcher:
         except TooSlow as slow:
             raise JobEnded(JobStatus.TIMED_OUT, f"download took too long: {slow}") from slow
         except (DownloadError, SourceRefused) as failed:
-            raise JobEnded(JobStatus.FAILED, f"download failed: {failed}") from failed
+            text = f"download failed: {failed}"
+            raise JobEnded(JobStatus.FAILED, text, failed.hint) from failed
         except verification.NotProven as unproven:
-            raise JobEnded(JobStatus.REJECTED, f"not installed: {unproven}") from unproven
+            text = f"not installed: {unproven}"
+            raise JobEnded(JobStatus.REJECTED, text, unproven.hint) from unproven
         proof = min(proofs, key=lambda one: one.level)
         self.observer.stage(proof.sentence())
         journal.advance(

@@ -89,12 +89,16 @@ class JobWithdrawn(Exception):
 
 
 class JobEnded(Exception):
-    """A step raises this when the job has its result: nothing more is done for it."""
+    """A step raises this when the job has its result: nothing more is done for it.
 
-    def __init__(self, status: JobStatus, detail: str) -> None:
+    `hint` is for who runs this host, and not reported.
+    """
+
+    def __init__(self, status: JobStatus, detail: str, hint: str = "") -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 8601, UTC."""
     proof: str = ""
     delivered: bool = False
+    hint: str = ""
+    """What to try on this host, "" for nothing."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

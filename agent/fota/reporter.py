@@ -66,11 +66,11 @@ class JobReporter:
             raise
         self.journal.update(reported=reported)
 
-    async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
+    async def end(self, status: jobs.JobStatus, detail: str, hint: str = "") -> JobResult:
         """Close the open job with its result, then report it. Raises AgentError."""
         opened = self.journal.job
         reported = jobs.TRANSITIONS[opened.reported, status]
-        result = self._close(reported, jobs.detail_text(detail), proof=opened.proof)
+        result = self._close(reported, jobs.detail_text(detail), hint, proof=opened.proof)
         await self.deliver()
         return self.journal.result_of(result.job_id) or result
 
@@ -94,7 +94,13 @@ class JobReporter:
         return self._close(jobs.JobStatus.CANCELLED, text, delivered=True)
 
     def _close(
-        self, status: jobs.JobStatus, detail: str, *, proof: str = "", delivered: bool = False
+        self,
+        status: jobs.JobStatus,
+        detail: str,
+        hint: str = "",
+        *,
+        proof: str = "",
+        delivered: bool = False,
     ) -> JobResult:
         result = JobResult(
             job_id=self.journal.job.job_id,
@@ -103,6 +109,7 @@ class JobReporter:
             at=self.clock.now().isoformat(timespec="seconds"),
             proof=proof,
             delivered=delivered,
+            hint=hint,
         )
         self.journal.close(result)
         self.observer.ended(result)

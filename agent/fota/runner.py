@@ -18,7 +18,7 @@ from agent.fota.installers.base import Installer, Package
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
 from agent.fota.kit_state import KitState
-from agent.fota.releases import read_offered
+from agent.fota.releases import TRY_AGAIN, is_of_cloud, read_offered
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
@@ -37,6 +37,8 @@ class UpdatePlan:
     refusal: str
     needed: str
     """What the image must prove: size-checked, intact or verified."""
+    hint: str = ""
+    """What lets it be accepted, "" where nothing here does."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Planner:
         if job.by_kit:
             needed = verification.CHECKED_BY_KIT
         targets: tuple[Target, ...] = ()
-        running = refusal = ""
+        running = refusal = hint = ""
         try:
             refusal = await self._kit_refusal(job, verdict)
             if not refusal:
@@ -79,8 +81,8 @@ class Planner:
                 verification.check_downgrade(job, "", running, self.trust)
                 verification.check_delta(job, running)
         except (SourceRefused, verification.NotProven) as refused:
-            refusal = str(refused)
-        return UpdatePlan(offered, job, targets, running, refusal, needed)
+            refusal, hint = str(refused), refused.hint
+        return UpdatePlan(offered, job, targets, running, refusal, needed, hint)
 
     async def version_already_running(self, plan: UpdatePlan) -> str:
         """Return the running version if it is the job's and no image hash tells more, else ""."""
@@ -194,13 +196,13 @@ class UpdateRunner:
     async def _carry_out(self, plan: UpdatePlan) -> JobResult | None:
         try:
             if plan.refusal or plan.job is None:
-                raise jobs.JobEnded(jobs.JobStatus.REJECTED, plan.refusal)
+                raise jobs.JobEnded(jobs.JobStatus.REJECTED, plan.refusal, plan.hint)
             await self._begin(plan, plan.job)
             package = await self._fetch(plan.job, plan.targets)
             await self._reporter.check_offered()
             await self._installation.install(package)
         except jobs.JobEnded as ended:
-            return await self._end(ended.status, ended.detail)
+            return await self._end(ended.status, ended.detail, hint=ended.hint)
         except jobs.JobWithdrawn:
             return self._reporter.close_withdrawn()
         except DownloadInterrupted as away:
@@ -243,10 +245,16 @@ class UpdateRunner:
         try:
             version = await self._installation.finish(package)
         except jobs.JobEnded as ended:
-            return await self._end(ended.status, ended.detail)
+            return await self._end(ended.status, ended.detail, hint=ended.hint)
         return await self._end(jobs.JobStatus.SUCCEEDED, f"{version} runs", opened.proof)
 
-    async def _end(self, status: jobs.JobStatus, detail: str, proof: str = "") -> JobResult:
+    async def _end(
+        self, status: jobs.JobStatus, detail: str, proof: str = "", hint: str = ""
+    ) -> JobResult:
         """Put back what an install has changed, then end the job with how that went, too."""
         back = await self._installation.put_back()
-        return await self._reporter.end(status, "; ".join(filter(None, (detail, back, proof))))
+        if hint:  # which is for the next time: this job is over
+            of_cloud = is_of_cloud(self.journal.job.job_id)
+            hint += f"; then {'have it offered again' if of_cloud else TRY_AGAIN}"
+        text = "; ".join(filter(None, (detail, back, proof)))
+        return await self._reporter.end(status, text, hint)

@@ -13,8 +13,9 @@ import click
 from agent.cli.fota.offer import offer
 from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.terminal import ask
-from agent.errors import AgentError, RefusedByRule
+from agent.errors import AgentError, RefusedByRule, with_hint
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult, JobsHeld, Journal, journal_folder
 from at.protocol.counts import counted
@@ -62,14 +63,14 @@ async def pull(session: Session, dry_run: bool, again: bool) -> int:
         result = await _pull(session, progress, again=again)
     except AgentError:
         if progress.result is not None:  # it ended, and only its report failed
-            note(_in_words(progress.result))
+            note(_in_words(progress.result, session))
         raise
     if session.json:
-        emit(_result_object(result))
+        emit(_result_object(result, session))
     elif result is None:
         say("no job is pending")
     else:
-        say(_in_words(result))
+        say(_in_words(result, session))
     return _exit_code(result)
 
 
@@ -104,13 +105,14 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
         result = await runner.abandon(reason)
     emit_or_say(
         session,
-        _result_object(result),
+        _result_object(result, session),
         "no job is in work" if result is None else f"{result.job_id}: {result.status.value}",
     )
 
 
-def _in_words(result: JobResult) -> str:
-    return f"{result.job_id}: {result.status.value}: {result.detail}"
+def _in_words(result: JobResult, session: Session) -> str:
+    text = f"{result.job_id}: {result.status.value}: {result.detail}"
+    return with_hint(text, pasteable_hint(result.hint, "", session))
 
 
 async def _pull(session: Session, observer: UpdateObserver, *, again: bool) -> JobResult | None:
@@ -149,11 +151,11 @@ async def _check(session: Session, *, again: bool = False) -> int:
     async with _runner(session, again=again) as runner:
         plan = await runner.plan()
     if session.json:
-        emit(_plan_object(plan))
+        emit(_plan_object(plan, session))
     elif plan is None:
         say("no job is pending")
     else:
-        _say_plan(plan)
+        _say_plan(plan, session)
     return RefusedByRule.exit_code if plan is not None and plan.refusal else 0
 
 
@@ -215,7 +217,7 @@ def _exit_code(result: JobResult | None) -> int:
     return (RefusedByRule if rejected else AgentError).exit_code
 
 
-def _result_object(result: JobResult | None) -> dict[str, object]:
+def _result_object(result: JobResult | None, session: Session) -> dict[str, object]:
     if result is None:
         return {"job": None}
     return {
@@ -225,10 +227,11 @@ def _result_object(result: JobResult | None) -> dict[str, object]:
         "proof": result.proof,
         "at": result.at,
         "delivered": result.delivered,
+        "try": pasteable_hint(result.hint, "", session) or None,
     }
 
 
-def _plan_object(plan: UpdatePlan | None) -> dict[str, object]:
+def _plan_object(plan: UpdatePlan | None, session: Session) -> dict[str, object]:
     if plan is None:
         return {"job": None}
     job = plan.job
@@ -243,10 +246,11 @@ def _plan_object(plan: UpdatePlan | None) -> dict[str, object]:
         "must_be": plan.needed or None,
         "take": not plan.refusal,
         "reason": plan.refusal or None,
+        "try": pasteable_hint(plan.hint, "", session) or None,
     }
 
 
-def _say_plan(plan: UpdatePlan) -> None:
+def _say_plan(plan: UpdatePlan, session: Session) -> None:
     job = plan.job
     say(f"job      {plan.execution.job_id} ({plan.execution.status.value})")
     if job is not None:
@@ -256,7 +260,11 @@ def _say_plan(plan: UpdatePlan) -> None:
             say(f"from     {target.shown}")
         say(f"running  {plan.running or 'not known'}")
         say(f"must be  {plan.needed}")
-    say(f"would be refused: {plan.refusal}" if plan.refusal else "would be taken")
+    if plan.refusal:
+        hint = pasteable_hint(plan.hint, "", session)
+        say(with_hint(f"would be refused: {plan.refusal}", hint))
+    else:
+        say("would be taken")
 
 
 def _show(session: Session, device_id: str, folder: Path) -> None:
@@ -284,7 +292,7 @@ def _show(session: Session, device_id: str, folder: Path) -> None:
                     "running_before": opened.running_before or None,
                     "bytes": _downloaded_bytes(journal),
                 },
-                "results": [_result_object(result) for result in journal.results],
+                "results": [_result_object(result, session) for result in journal.results],
             }
         )
         return
@@ -300,6 +308,8 @@ def _show(session: Session, device_id: str, folder: Path) -> None:
         unreported = "" if result.delivered else " (not yet reported)"
         say(f"  {result.at}  {result.job_id}  {result.status.value}{unreported}")
         say(f"    {result.detail}")
+        if hint := pasteable_hint(result.hint, "", session):
+            say(f"    try: {hint}")
 
 
 def _downloaded_bytes(journal: Journal) -> int:

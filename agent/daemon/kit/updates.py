@@ -13,7 +13,7 @@ from agent.daemon.kit.link import KitLink
 from agent.daemon.kit.store import KitStore
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import THE_LINK, AgentEventKind, Concern
-from agent.errors import AgentError
+from agent.errors import AgentError, with_hint
 from agent.fota.clock import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
@@ -250,7 +250,8 @@ class _StatusObserver(UpdateObserver):
         text = f"{result.status.value}: {result.detail}"
         self._show(text)
         level = logging.WARNING if result.status in _FAILED else logging.INFO
-        self._concern.log(level, f"{result.job_id}: {text}")
+        hint = self._concern.pasteable(result.hint)
+        self._concern.log(level, with_hint(f"{result.job_id}: {text}", hint))
 
     def _show(self, text: str) -> None:
         job = self._job()

@@ -15,6 +15,7 @@ _HASH_BLOCK_BYTES = 1024 * 1024
 _SPARE_BYTES = 1024 * 1024
 """Left free beside the image, for the journal and others."""
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+_MAKE_ROOM = "make room there: `df -h` shows what that disk has left"
 
 
 class DiskFull(DownloadError):
@@ -64,7 +65,7 @@ class ImageFile:
             raise DiskFull(
                 f"the image needs {missing} more bytes in {self.path.parent}: {free} are free, of "
                 f"which {_SPARE_BYTES} are left for others",
-                hint="make room; the job can then be offered again",
+                hint=_MAKE_ROOM,
             )
 
     def restart(self) -> None:
@@ -109,5 +110,6 @@ class ImageFile:
     def _named(self, error: OSError) -> DownloadError:
         if error.errno in _DISK_FULL:
             self.path.unlink(missing_ok=True)
-            return DiskFull(f"no room left in {self.path.parent}: the image was removed")
+            what = f"no room left in {self.path.parent}: the image was removed"
+            return DiskFull(what, hint=_MAKE_ROOM)
         return DownloadError(f"{self.path}: {error.strerror}")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +140,40 @@ async def test_what_will_not_do_is_rejected_before_a_byte(
     assert here.cloud.statuses == ["REJECTED"]
     assert words in result.detail
     assert not here.kit.installed
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"host": "images.example.com"}, "hosts images.example.com"),
+        ({"firmwareType": "CUSTOM"}, "public_key_file FILE"),
+        ({"version": "v0.9.0"}, "allow_downgrade true"),
+    ],
+)
+async def test_what_lets_a_refused_job_pass_is_told_here_and_not_to_the_cloud(
+    tmp_path: Path, change: dict[str, Any], key: str
+) -> None:
+    async with scene(tmp_path) as here:
+        here.offer(**change)
+        runner = here.runner()
+        plan = await runner.plan()
+        await runner.close()
+        assert f"`cellagent config set fota.{key}" in plan.hint
+        result = await here.pull()
+    assert result.hint == f"{plan.hint}; then have it offered again"
+    assert here.journal.results[-1].hint == result.hint
+    assert "config set" not in str(here.cloud.reports)
+
+
+async def test_a_full_disk_is_named_with_what_to_do_before_the_job_is_offered_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = SimpleNamespace(free=100)
+    async with scene(tmp_path) as here:
+        monkeypatch.setattr("shutil.disk_usage", lambda _folder: full)
+        result = await here.pull()
+    assert result.status is JobStatus.FAILED
+    assert result.hint.startswith("make room there")
 
 
 async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ async def test_a_job_is_checked_pulled_and_shown(
     office = Office(standin)
     await office.onboard()
     image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+    older = signed_image(tmp_path, "1.9.0").read_bytes()
     async with virtual_kit() as port:
         monkeypatch.setenv("CELLAGENT_PORT", port)
         assert await fota("pull") == (0, [{"job": None}], "")
@@ -185,6 +186,12 @@ async def test_a_job_is_checked_pulled_and_shown(
         code, (shown,), _ = await fota("status")
         assert (code, shown["device_id"], shown["open"]) == (0, DEVICE, None)
         assert shown["results"][0]["job"] == job_id
+        await office.offer(older, "application", "v1.9.0")
+        code, (plan,), _ = await fota("check")
+        allowed = "`cellagent config set fota.allow_downgrade true --profile bench` lets it pass"
+        assert (code, plan["take"], plan["try"]) == (4, False, allowed)
+        code, (result,), _ = await fota("pull")
+        assert (code, result["try"]) == (4, f"{allowed}; then have it offered again")
         assert await fota("abandon") == (0, [{"job": None}], "")
 
 
@@ -247,12 +254,13 @@ async def test_an_old_modem_gets_no_modem_image_and_the_cloud_hears_why(
 def test_the_last_five_results_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = {"status": "FAILED", "detail": "d", "at": "2026-03-30T12:00:00Z"}
+    result = {"status": "FAILED", "detail": "d", "at": "2026-03-30T12:00:00Z", "hint": "`df -h`"}
     journal = {"format": FORMAT, "results": [result | {"job_id": f"job-{n}"} for n in range(7)]}
     (tmp_path / "journal.json").write_text(json.dumps(journal))
     _show(Session(), "kit-1", tmp_path)
     said = capsys.readouterr().out
     assert [f"job-{n}" in said for n in range(7)] == [False] * 2 + [True] * 5
+    assert said.count("try: `df -h`") == 5
 
 
 def test_a_device_without_an_update_is_an_object_too_for_a_script(

@@ -19,6 +19,7 @@ from agent.daemon.kit.updates import (
     ExclusiveInstaller,
     KitUpdates,
     _PollingObserver,
+    _StatusObserver,
     _WakeableClock,
 )
 from agent.daemon.snapshot import FotaStatus, LinkStatus
@@ -115,6 +116,21 @@ def test_a_kit_that_an_update_left_offline_is_told_of_until_it_is_back_once(tmp_
         assert not list(updates.findings(is_back=False)), "it went offline for another reason"
         updates = updates_of(tmp_path)
         updates.publish_ends(ends)
+
+
+def test_what_lets_a_refused_job_pass_is_told_with_its_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    updates = updates_of(tmp_path)
+    refused = JobResult(
+        job_id="job-1",
+        status=JobStatus.REJECTED,
+        detail="older",
+        at="2026-01-01T00:00:00Z",
+        hint="`cellagent config set fota.allow_downgrade true` lets it pass",
+    )
+    _StatusObserver(updates.concern, updates._link, updates._console).ended(refused)
+    assert caplog.messages == [f"job-1: REJECTED: older; try: {refused.hint}"]
 
 
 async def test_what_failed_or_was_broken_off_is_tried_at_once_when_the_kit_is_back(tmp_path: Path):
