@@ -176,7 +176,7 @@ _HINTS: dict[int, str] = {
     527: "check the PEM: one whole certificate, with its BEGIN and END lines",
     528: "raise the supply voltage above the power-off warning level, then try again",
 }
-_HINT_WITHOUT_CODE = (
+HINT_WITHOUT_CODE = (
     "a bare ERROR tells no more: an unknown command or wrong parameters, a mode that does not "
     "allow it, or error codes are off (AT+CMEE=1)"
 )
@@ -205,7 +205,7 @@ def describe(
         if final in {"+CME ERROR", "+CMS ERROR"}:
             reason = f": {text}" if text else ", with no reason given"
             return f"the modem answered {final}{reason}", _by_text(text)
-        hint = _HINT_WITHOUT_CODE_FOR.get(command, _HINT_WITHOUT_CODE) if final == "ERROR" else ""
+        hint = _HINT_WITHOUT_CODE_FOR.get(command, HINT_WITHOUT_CODE) if final == "ERROR" else ""
         return f"the modem answered {final}", hint
     known = CME_OF_CMS.get(code) if final == "+CMS ERROR" else code
     hint = "" if known is None else _HINTS.get(known, "")

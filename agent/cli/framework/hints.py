@@ -16,6 +16,7 @@ from difflib import get_close_matches
 import click
 
 from agent.cli.framework.session import Session
+from at.protocol.error_codes import HINT_WITHOUT_CODE
 
 _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
@@ -42,6 +43,9 @@ def pasteable_hint(
     from agent.config.hints import of_kit, pasteable
     from agent.config.kits import name_of
 
+    kind, _, file = (session.port or "").partition(":")
+    if kind == "replay" and hint == HINT_WITHOUT_CODE:
+        hint += f"; or the recording lacks it: `grep '> ' {shlex.quote(file)}` shows what it has"
     if "configuration" in vars(session) and (name := name_of(session.profile)):
         hint = of_kit(hint, name)
     hint = _meant_kit(message, session) or hint

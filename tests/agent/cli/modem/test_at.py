@@ -48,6 +48,16 @@ def test_a_line_that_the_answer_lacks_is_shown_beside_it(
     assert "mfw_nrf9160_1.3.5" in run.stderr
 
 
+def test_an_error_of_a_recording_says_that_it_may_lack_the_command(tmp_path: Path) -> None:
+    recorded = tmp_path / "kit.transcript"
+    recorded.write_text("# transcript: 1\n> AT+CGMR\n< mfw_nrf9160_1.3.5\n< OK\n")
+    run = cellagent("modem", "at", "--port", f"replay:{recorded}", "AT+CFUN?")
+    assert (run.returncode, run.stdout) == (1, "ERROR\n")
+    assert run.stderr.endswith(
+        f"or the recording lacks it: `grep '> ' {recorded}` shows what it has\n"
+    )
+
+
 def test_nothing_is_sent_where_a_later_command_is_none() -> None:
     run = cellagent("modem", "at", "--port", "virtual:", "AT+CFUN=0", "AT", "+CEREG?")
     assert (run.returncode, run.stdout) == (2, "")
