@@ -126,7 +126,8 @@ def _of_another_user(place: _Place, owner: str) -> UntrustedPlace:
     if (
         sys.platform != "win32" and os.geteuid() and not place.leads
     ):  # root would be told to take what is somebody else's
-        mend = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place.path))}` if it is to be yours'
+        take = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place.path))}`'
+        mend += f", or, if nothing of that user needs it, {take}"
     return UntrustedPlace(
         f"{place.path} belongs to another user ({owner})",
         hint=f"{mend}, or {_elsewhere(place.path)}",

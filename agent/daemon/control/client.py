@@ -149,7 +149,8 @@ async def open_request(
     except PermissionError as error:
         path = shlex.quote(os.fspath(socket.path))
         raise NotRunning(
-            f"this user may not ask the agent at {socket.path}", hint=f"`chmod 600 {path}`"
+            f"this user may not ask the agent at {socket.path}",
+            hint=f"run this as the user who started it: `sudo ls -l {path}` shows who that is",
         ) from error
     except (OSError, ValueError, KeyError) as error:
         raise NotRunning("the agent does not run", hint=_reachable_agents(socket)) from error

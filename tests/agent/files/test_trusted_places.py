@@ -112,7 +112,12 @@ def test_a_shared_folder_itself_holds_no_state_and_nobody_is_told_to_close_it(
 @pytest.mark.parametrize(
     ("user", "leads", "owner", "says"),
     [
-        (54321, False, 4711, "`sudo chown -R"),
+        (
+            54321,
+            False,
+            4711,
+            "run this as number 4711, or, if nothing of that user needs it, `sudo",
+        ),
         (54321, True, 4711, "run this as number 4711, or use a folder that only you may change"),
         (0, False, 1, f"run this as {pwd.getpwuid(1).pw_name}, or"),
     ],
@@ -126,7 +131,7 @@ def test_a_folder_of_another_user_is_refused(
     with pytest.raises(UntrustedPlace, match="belongs to another user") as refused:
         trusted_places._require_trusted([_Place(tmp_path, leads=leads, status=status)])
     assert refused.value.hint.startswith(says)
-    assert (str(tmp_path) in refused.value.hint) is says.startswith("`")
+    assert (f'chown -R "$(id -un)" {tmp_path}`' in refused.value.hint) is says.endswith("`sudo")
 
 
 def test_what_leads_there_may_be_sticky_as_tmp_is_but_not_open_to_all(tmp_path: Path) -> None:
