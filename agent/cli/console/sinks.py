@@ -58,7 +58,8 @@ async def outbox_sink(
 ) -> AsyncIterator[HandleItems]:
     """Give a function that stores chunks and dumps in the outbox, and deliver them meanwhile.
 
-    `note` is called with each problem. Raises UsageError, OutboxHeld.
+    `note` is called with each problem. Raises UsageError, OutboxHeld; at the end the reason why
+    something is lost.
     """
     from agent.cli.observability.queueing import open_outbox
     from agent.outbox.delivery_loop import Delivery
@@ -91,6 +92,8 @@ async def outbox_sink(
                 await delivery.flush()
                 totals = await outbox.atransact(lambda store: store.totals())
                 note(f"{delivery.delivered} delivered, {totals.waiting} waiting in the outbox")
+                if lost and trouble.reason is not None:
+                    raise trouble.reason
 
 
 class TroubleNotes:
@@ -99,6 +102,8 @@ class TroubleNotes:
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._reported = False
+        self.reason: Exception | None = None
+        """The last one."""
 
     def report(self, error: Exception | None) -> None:
         """Take the reason why nothing is stored; None once everything is."""
@@ -107,6 +112,7 @@ class TroubleNotes:
         if error is None and self._reported:
             self._note("all is kept now")
         self._reported = error is not None
+        self.reason = error or self.reason
 
 
 _MOST_WAITING = 1000  # chunks, and as many dumps, that wait in memory for room on the disk
@@ -154,10 +160,12 @@ class FileSink:
             self._trouble.report(None)
 
     async def close(self) -> None:
-        """Try once more to save what waits; note how much is lost."""
+        """Try once more to save what waits; note how much is lost, and raise the reason."""
         await self.store(())
         if lost := self._lost + len(self._chunks) + len(self._dumps):
             self._note(f"lost, as it could not be saved: {counted(lost, 'items')} (chunks, dumps)")
+            if self._trouble.reason is not None:
+                raise self._trouble.reason
 
     def _save(self) -> None:
         if self._chunks:
@@ -182,6 +190,8 @@ def _append(path: Path, chunks: Sequence[bytes]) -> None:
             while left:
                 left = left[file.write(left) :]
             os.fsync(file.fileno())
-        except OSError:
-            file.truncate(size)  # half a line would damage the next one
+        except OSError as error:
+            with contextlib.suppress(OSError):  # a device has no end to cut off
+                file.truncate(size)  # half a line would damage the next one
+            error.filename = str(path)  # that of a full disk does not name it
             raise

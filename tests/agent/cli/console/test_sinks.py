@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.console import sinks
-from agent.cli.console.sinks import FileSink, device_identity
+from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
 from agent.cli.framework.session import Session
 from agent.config.write import write_profile
 from agent.console.chunk_lines import ChunkLine
@@ -17,6 +17,8 @@ from agent.console.line_classifier import ConsoleReader
 from agent.daemon.kit.store import KitStore, kits_folder
 from agent.files.paths import state_dir
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
+from agent.outbox import Outbox
+from agent.outbox.items import OutboxFull
 from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 from tests.support.harness.full_disk import files_end_at
 
@@ -69,7 +71,8 @@ async def test_beyond_what_may_wait_the_oldest_is_lost(
     chunks.symlink_to("/dev/full")
     await sink.store(CHUNKS)
     chunks.unlink()
-    await sink.close()
+    with pytest.raises(OSError, match="No space left"):
+        await sink.close()
     saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
     assert saved == [item.chunk.hex() for item in CHUNKS[1:]]
     assert notes[-1].startswith("lost, as it could not be saved: 1 item ")
@@ -80,8 +83,26 @@ async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     sink = FileSink(tmp_path, IdentityTracker(_NAMES), notes.append)
     (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
     await sink.store(CHUNKS)
-    await sink.close()
+    with pytest.raises(OSError, match="No space left") as failed:
+        await sink.close()
+    assert failed.value.filename == str(tmp_path / "chunks.jsonl")
     assert notes[-1].startswith("lost, as it could not be saved: 3 items")
+
+
+async def test_what_the_outbox_never_takes_ends_the_command_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def full(*_: object) -> None:
+        raise OutboxFull("the disk is full")
+
+    write_profile("lab", {"hosts": {"chunks": "http://127.0.0.1:9"}}, {"project_key": "a-key-1"})
+    monkeypatch.setattr(Outbox, "aput", full)
+    notes: list[str] = []
+    names = IdentityTracker(_NAMES)
+    with pytest.raises(OutboxFull, match="the disk is full"):
+        async with outbox_sink(Session(profile_name="lab"), names, notes.append) as store:
+            await store(CHUNKS)
+    assert "lost, as it could not be kept: 3 items (chunks, dumps)" in notes
 
 
 def test_what_is_known_of_a_kit_on_a_port_is_what_this_profile_knows() -> None:
