@@ -230,6 +230,8 @@ def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from agent.files.private_files import output_file
+
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -248,7 +250,8 @@ def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
         names, floor, tops = _bars(levels)
         axes.barh(names, [top - floor for top in tops], left=floor)
         axes.set_xlabel("level in dBm")
-    figure.savefig(str(path))
+    with output_file(path, private=False) as file:
+        figure.savefig(file, format=path.suffix[1:].lower())
 
 
 def terminal_plot(levels: Sequence[SignalLevel], title: str, *, width: int) -> str:

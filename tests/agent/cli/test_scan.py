@@ -103,6 +103,15 @@ def test_an_svg_is_well_formed(tmp_path: Path, levels: list[SignalLevel]) -> Non
     assert ET.parse(target).getroot().tag.endswith("svg")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_disk_that_is_full_is_told_by_the_file_of_the_plot(tmp_path: Path) -> None:
+    target = tmp_path / "levels.png"
+    target.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as failed:
+        write_plot(ONCE, "Wi-Fi", target)
+    assert failed.value.filename == str(target)
+
+
 def test_another_kind_of_file_is_refused_before_anything_is_measured() -> None:
     with pytest.raises(UsageError, match=r"\.png or \.svg"):
         check_target(Path("levels.gif"))
