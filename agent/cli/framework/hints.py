@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import takewhile
 
 import click
 
@@ -27,6 +28,7 @@ NEAR = 0.7
 """How like each other two words are where one is a mistype of the other, as difflib counts."""
 _MOST_PATHS = 3
 _ABSENT = re.compile(r"'(.+)'(?: does not exist|: No such file)")
+_AT_LINE = re.compile(r"(?:AT)?[+%#][A-Z]", re.IGNORECASE)
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
@@ -92,6 +94,10 @@ def usage_hint(wrong: click.UsageError) -> str:
         return _option_hint(wrong, wrong.ctx)
     if isinstance(wrong, click.BadParameter):
         if path := _ABSENT.search(wrong.message):
+            if _AT_LINE.match(path[1]):
+                rest = takewhile(lambda word: word[:1] != "-", sys.argv[sys.argv.index(path[1]) :])
+                line = shlex.quote(" ".join(rest))
+                return f"a line comes on standard input: `echo {line} | {wrong.ctx.command_path} -`"
             return _in_quotes(path[1]) or usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
         if isinstance(kind := wrong.param and wrong.param.type, click.Choice):
             # The message of an option that was left out quotes no word.

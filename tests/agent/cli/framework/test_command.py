@@ -72,6 +72,20 @@ async def test_a_file_that_is_not_there_is_wrong_usage_and_its_folder_can_be_lis
         assert (done.code, f"try: `ls {tmp_path}` shows what is there" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [(["+CEREG: 5,1"], "'+CEREG: 5,1'"), (["%XSIM:", "1", "-v"], "'%XSIM: 1'")],
+)
+async def test_a_line_in_place_of_a_file_is_given_on_standard_input(
+    typed: list[str], line: str
+) -> None:
+    done = await cellagent("modem", "decode", *typed)
+    assert done.code == 2
+    assert f"try: a line comes on standard input: `echo {line} | cellagent modem decode -`" in (
+        done.err
+    )
+
+
 async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
     standin_profile: str,
 ) -> None:
