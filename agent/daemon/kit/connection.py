@@ -262,7 +262,7 @@ class KitConnection:
         for finding in new:
             log(logging.WARNING, str(finding))
         for finding in settled:
-            log(logging.INFO, f"settled: {finding.what}")
+            log(logging.INFO, f"no longer: {finding.what}")
 
     def _show(self, modem: Modem, contact: first_contact.Contact) -> None:
         with self.link.concern.changing() as status:

@@ -1,6 +1,7 @@
 """The connection to a kit's modem: how often it is looked at, and what another kit changes."""
 
 import asyncio
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -90,8 +91,9 @@ def test_a_kit_that_sends_a_notice_with_each_answer_is_not_checked_without_end(
 
 
 def test_a_modem_that_was_off_is_asked_for_its_notices_of_registration_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
+    caplog.set_level(logging.INFO)
     level = "0"
 
     def body(command: str) -> str | None:
@@ -109,6 +111,8 @@ def test_a_modem_that_was_off_is_asked_for_its_notices_of_registration_anew(
     modem.reads = {}
     serve(kit_of(modem, tmp_path, monkeypatch, StatusRegistry()), 200.0)
     assert level == "5"
+    off = "the modem is off (functional mode 0): it hears no network"
+    assert f"no longer: {off}" in caplog.messages
 
 
 @pytest.mark.contract("O3.4")
