@@ -7,7 +7,7 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, note, note_reload, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import waiting
+from agent.cli.framework.terminal import ended_by_ctrl_c, waiting
 from agent.config.nearest import nearest_key
 from agent.errors import AgentError, CredentialError, Unavailable, UsageError, with_hint
 
@@ -110,7 +110,8 @@ def _asked(names: tuple[str, ...]) -> dict[str, str]:
 
 def _read(names: tuple[str, ...]) -> dict[str, str]:
     """Return the secrets of standard input. Raises UsageError, which shows none of it."""
-    text = sys.stdin.read(_LONGEST)
+    with ended_by_ctrl_c():
+        text = sys.stdin.read(_LONGEST)
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = line.partition("=")

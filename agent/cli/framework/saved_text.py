@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import IO, BinaryIO
 
+from agent.cli.framework.terminal import ended_by_ctrl_c
 from agent.errors import AgentError, UsageError
 
 _UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -58,7 +59,8 @@ def whole_text(source: IO[bytes], name: str) -> bytes:
 
     It is held at once: what goes on and on (/dev/zero) is refused, not read until memory ends.
     """
-    text = source.read(_ENDLESS + 1)
+    with ended_by_ctrl_c():
+        text = source.read(_ENDLESS + 1)
     if len(text) > _ENDLESS:
         raise UsageError(
             f"{name}: over {_ENDLESS >> 20} MiB, or without end",

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from agent.cli import EXIT_INTERRUPTED
+from agent.cli.framework.terminal import interrupted_already
 from agent.errors import UsageError
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | Non
         task.cancel()
 
     def interrupt(number: int, _frame: object) -> None:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupted_already)
         # Not at once, as the handler of asyncio does: it may come amid whatever runs.
         loop.call_soon_threadsafe(cancel, number)
 

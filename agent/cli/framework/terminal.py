@@ -6,10 +6,12 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
+from types import FrameType
 from typing import Protocol, TextIO, TypeVar
 
 import click
@@ -124,13 +126,21 @@ def ask(question: str, *, yes: bool) -> None:
         click.confirm(printable(question), abort=True, err=True)
 
 
+def interrupted_already(number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C where one came that the event loop has not seen yet."""
+    signal.default_int_handler(number, frame)
+
+
 @contextlib.contextmanager
 def ended_by_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end a question; an event loop would cancel what waits for the answer, after it."""
-    import signal
+    """Let Ctrl-C end what waits for an answer or input in a thread, and one that came before it.
 
+    An event loop would cancel that once it is over.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if before is interrupted_already:
+            raise KeyboardInterrupt
         yield
     finally:
         signal.signal(signal.SIGINT, before)

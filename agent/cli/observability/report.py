@@ -15,6 +15,7 @@ import click
 from agent.cli.framework.command import ProfileGroup, note, together
 from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.saved_text import whole_text
+from agent.cli.framework.terminal import ended_by_ctrl_c
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
@@ -189,11 +190,12 @@ async def chunks(session: Session, source: BinaryIO, device_serial: str, only_qu
 
     check_slug("--device-serial", device_serial)
     items = []
-    for chunk in read_chunks(source):
-        if isinstance(chunk, str):
-            note(f"a chunk is lost: {chunk}")
-        else:
-            items.append(NewItem(ItemKind.CHUNK, device_serial, chunk))
+    with ended_by_ctrl_c():
+        for chunk in read_chunks(source):
+            if isinstance(chunk, str):
+                note(f"a chunk is lost: {chunk}")
+            else:
+                items.append(NewItem(ItemKind.CHUNK, device_serial, chunk))
     if not items:
         raise AgentError(f"{source.name} holds no chunk")
     await queue_and_send(session, items, only_queue=only_queue)

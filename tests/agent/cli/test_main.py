@@ -144,7 +144,7 @@ class CtrlC:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from agent.cli.main import main
 sys.meta_path.insert(0, CtrlC())
-sys.argv = ["cellagent", "modem", "check", "--port", "virtual:"]
+sys.argv = ["cellagent", *sys.argv[2:]]
 main()
 """
 
@@ -156,7 +156,7 @@ def test_ctrl_c_while_a_command_is_still_imported_ends_it_without_a_traceback(
     module: str, private_home: Path
 ) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "modem", "check", "--port", "virtual:"],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -164,6 +164,33 @@ def test_ctrl_c_while_a_command_is_still_imported_ends_it_without_a_traceback(
     )
     assert run.returncode == 130, run.stderr
     assert run.stderr.strip() in {"", "cellagent: stopped by Ctrl-C"}
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("agent.wiring.secret_trials", "login api_key --profile public"),
+        ("agent.cli.capture.chunk_sources", "report chunks - --device-serial kit-1"),
+    ],
+)
+def test_ctrl_c_that_came_before_standard_input_is_read_ends_that(
+    module: str, words: str, private_home: Path
+) -> None:
+    reads, writes = os.pipe()
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED_IMPORT, module, *words.split()],
+            stdin=reads,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,  # nothing comes, and no end
+            check=False,
+        )
+    finally:
+        os.close(reads)
+        os.close(writes)
+    assert (run.returncode, run.stderr.strip()) == (130, "cellagent: stopped by Ctrl-C")
 
 
 def test_ctrl_c_before_a_command_has_begun_leaves_nothing_to_warn_of(private_home: Path) -> None:

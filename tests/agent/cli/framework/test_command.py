@@ -73,8 +73,7 @@ async def test_a_file_that_is_not_there_is_wrong_usage_and_its_folder_can_be_lis
 
 
 @pytest.mark.parametrize(
-    ("typed", "line"),
-    [(["+CEREG: 5,1"], "'+CEREG: 5,1'"), (["%XSIM:", "1", "-v"], "'%XSIM: 1'")],
+    ("typed", "line"), [(["+CEREG: 5,1"], "'+CEREG: 5,1'"), (["%XSIM:", "1", "-v"], "'%XSIM: 1'")]
 )
 async def test_a_line_in_place_of_a_file_is_given_on_standard_input(
     typed: list[str], line: str

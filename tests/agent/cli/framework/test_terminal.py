@@ -22,6 +22,7 @@ from agent.cli.framework.terminal import (
     bar,
     ended_by_ctrl_c,
     folded,
+    interrupted_already,
     progress_bar,
     wrapped,
 )
@@ -274,6 +275,15 @@ def test_what_cannot_be_undone_is_not_done_where_nobody_can_be_asked(
         with pytest.raises(UsageError, match="nobody is there to ask") as refused:
             ask("Delete all?", yes=False)
     assert refused.value.hint == "`--yes` does it without asking"
+
+
+def test_ctrl_c_that_came_before_a_question_ends_it_too() -> None:
+    before = signal.signal(signal.SIGINT, interrupted_already)
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_by_ctrl_c():
+            raise AssertionError("it was asked")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_ends_a_question_and_is_as_it_was_after_it() -> None:
