@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 _LINE_CHARACTERS = 200
 _GRACE_S = 5.0
-_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # which Windows has not
+KILL: int = getattr(signal, "SIGKILL", signal.SIGTERM)  # which Windows has not
 
 
 async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> str:
@@ -26,9 +26,22 @@ async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -
     return pending.decode("utf-8", "backslashreplace").strip() or last
 
 
+def send_signal(process: asyncio.subprocess.Process, number: int) -> None:
+    """Send a signal to a program, which may have ended of the same one meanwhile.
+
+    asyncio's own way looks whether it has, and takes the exit code from who waits for it: 255 is
+    told in its place (CPython issue 87744).
+    """
+    with contextlib.suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.send_signal(number)
+        else:
+            os.kill(process.pid, number)
+
+
 def kill_group(process: asyncio.subprocess.Process) -> None:
     """Kill a program that leads a session, and what it started; also where it has itself ended."""
-    _signal_group(process, _KILL)
+    _signal_group(process, KILL)
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
@@ -46,7 +59,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    for number in (signal.SIGTERM, _KILL):
+    for number in (signal.SIGTERM, KILL):
         _signal_group(process, number)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):

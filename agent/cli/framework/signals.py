@@ -12,6 +12,7 @@ from typing import TypeVar
 from agent.cli import EXIT_INTERRUPTED
 from agent.cli.framework.terminal import interrupted_already
 from agent.errors import UsageError
+from agent.programs import KILL, send_signal
 
 T = TypeVar("T")
 
@@ -193,11 +194,10 @@ async def run_program(
     either: set[asyncio.Future[int]] = {ended, received}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if not ended.done():
-        with suppress(ProcessLookupError):
-            process.send_signal(received.result() if sends is None else sends)
+        send_signal(process, received.result() if sends is None else sends)
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(ended), _GRACE_S)
         if not ended.done():
-            process.kill()
+            send_signal(process, KILL)
     code = await ended
     return code if code >= 0 else 128 - code

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint, channel_of
 from agent.location.wifi.scanner import ANOTHER_SOURCE, WifiScan, WifiUnavailable
+from agent.programs import KILL, send_signal
 
 _BSS = re.compile(r"^BSS ([0-9a-f:]{17})", re.MULTILINE)
 _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
@@ -62,7 +63,7 @@ class Iw:
             raise WifiUnavailable(f"iw did not end within {deadline_s:g} s") from error
         finally:
             if process.returncode is None:
-                process.kill()
+                send_signal(process, KILL)
                 await process.wait()
         text, complaint = output.decode("utf-8", "replace"), errors.decode("utf-8", "replace")
         return process.returncode or 0, text, complaint

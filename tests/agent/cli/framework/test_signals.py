@@ -98,6 +98,15 @@ async def test_a_program_gets_what_is_given_before_what_is_there_and_its_end_is_
 
 
 @posix
+async def test_the_exit_code_of_a_program_is_left_to_who_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends of the same Ctrl-C; what looks whether it has, as Popen does, takes the code."""
+    monkeypatch.setattr(subprocess.Popen, "send_signal", None)
+    assert await run_program(("sleep", "600"), {}, stopped(signal.SIGINT)) == 130
+
+
+@posix
 @pytest.mark.parametrize(
     ("received", "sends", "code"),
     [
