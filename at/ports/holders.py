@@ -36,7 +36,7 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
         # What pyserial calls socket:// or rfc2217:// is a port of the network, too.
         _, url, address = name.partition("://")
-        near = [f"tcp://{address}"] if url else get_close_matches(name, _ports(), n=1, cutoff=0.8)
+        near = [f"tcp://{address}"] if url else get_close_matches(name, _like(name), 1, 0.8)
         hint = f"did you mean {near[0]!r}?" if near else "is it plugged in?"
         return PortNotFound(
             f"there is no port {shown}", hint=f"{hint} `cellagent ports` lists them"
@@ -48,11 +48,16 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     return PortError(f"{shown} cannot be opened: {why}", hint="`cellagent ports` lists them")
 
 
-def _ports() -> list[str]:
-    """Return the names of ports that may have been meant."""
+_OF_A_KIND = re.compile(r"(/dev/tty(?:ACM|USB|AMA|S)|COM)\d+")
+
+
+def _like(name: str) -> list[str]:
+    """Return the names of ports that may have been meant: of its own kind where that is one."""
     from at.ports.usb import system_ports
 
-    return ["virtual:", *(port.device for port in system_ports())]
+    kind = _OF_A_KIND.fullmatch(name)
+    names = ["virtual:", *(port.device for port in system_ports())]
+    return [each for each in names if kind is None or each.startswith(kind[1])]
 
 
 _SERIAL_GROUPS = ("dialout", "uucp", "plugdev")  # Debian and Fedora; Arch; older Debian

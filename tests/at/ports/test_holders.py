@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from at.ports import holders
+from at.ports import holders, usb
 from at.ports.holders import holder_of, opening_error
+from at.ports.usb import UsbPort
 from at.protocol.errors import PortForbidden
 from tests.support.location.network_manager import (
     MOCK,
@@ -187,6 +188,23 @@ def test_a_user_without_a_name_is_told_how_a_container_gets_the_group(
     monkeypatch.setattr(os, "geteuid", lambda: 1_234_567)
     error = opening_error("/dev/ttyACM7", "/dev/ttyACM7", PermissionError(13, "denied"))
     assert "`--group-add dialout`" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("/dev/ttyACM0", "is it plugged in?"),
+        ("/dev/ttyUSB3", "did you mean '/dev/ttyUSB0'?"),
+        ("/dev/ttyUBS0", "did you mean '/dev/ttyUSB0'?"),
+    ],
+)
+def test_a_port_that_is_named_as_its_kind_is_was_not_mistyped_for_another_kind(
+    name: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [UsbPort("/dev/ttyS0"), UsbPort("/dev/ttyUSB0")]
+    monkeypatch.setattr(usb, "system_ports", lambda: there)
+    error = opening_error(name, name, FileNotFoundError(2, "nothing"))
+    assert error.hint == f"{hint} `cellagent ports` lists them"
 
 
 @pytest.mark.parametrize("kind", ["socket", "rfc2217"])
