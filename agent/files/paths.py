@@ -55,6 +55,7 @@ def _of_this_user(variable: str, elsewhere: str) -> Path:
     """Return our folder among the user's own, as each system has them.
 
     A variable of XDG counts where it is an absolute path; `elsewhere` is what XDG says without it.
+    A user who has no home has / as one, as in a container.
     """
     if sys.platform == "win32":
         folder = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
@@ -62,4 +63,6 @@ def _of_this_user(variable: str, elsewhere: str) -> Path:
         folder = named
     else:
         folder = "~/Library/Application Support" if sys.platform == "darwin" else elsewhere
-    return named_path(folder) / "cellagent"
+    own = named_path(folder)
+    # A ~ that stays is a folder of that name, another one wherever a command is started.
+    return (own if own.is_absolute() else Path("/", *own.parts[1:])) / "cellagent"

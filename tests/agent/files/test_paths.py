@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -49,6 +50,18 @@ def test_a_home_that_nobody_has_is_a_name_as_any_other(private_home: Path) -> No
     assert named_path(nobody) == Path(nobody)
     assert state_dir({"CELLAGENT_STATE_DIR": nobody}) == Path(nobody)
     assert config_file({"CELLAGENT_CONFIG": nobody}) == Path(nobody)
+
+
+def test_who_has_no_home_has_the_root_and_not_a_folder_of_each_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A user without a home and without an entry in passwd, as in a container."""
+    for name in ("CELLAGENT_STATE_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert config_file() == Path("/.config/cellagent/config.toml")
+    assert state_dir() == Path("/.local/state/cellagent")
 
 
 def test_what_cannot_be_looked_at_is_not_taken_for_missing(tmp_path: Path) -> None:
