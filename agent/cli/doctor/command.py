@@ -21,6 +21,7 @@ from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
 from agent.errors import AgentError
+from agent.files.paths import named_path
 from agent.redact import redact
 from at.protocol.errors import AtError
 
@@ -170,8 +171,8 @@ def _profile_lines(session: Session) -> Iterator[dict[str, object]]:
 
 def _named(session: Session) -> Iterator[str]:
     """Yield what names this user, this host, the account and the kits."""
-    yield str(Path.home())
-    yield Path.home().name
+    home = named_path("~")
+    yield from (str(home), home.name)
     yield platform.node()
     with suppress(AgentError):
         profile = session.configuration.profile

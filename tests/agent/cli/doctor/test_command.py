@@ -320,6 +320,16 @@ async def test_the_report_of_paths_that_are_no_text_is_written(
     assert files.endswith(str(state))
 
 
+def test_the_report_is_written_by_a_user_who_has_no_home(
+    private_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setenv("CELLAGENT_STATE_DIR", str(tmp_path))
+    report = tmp_path / "report.zip"
+    root.main(["doctor", "--report", str(report)], standalone_mode=False, obj=Session())
+    assert zipfile.is_zipfile(report)
+
+
 async def test_of_several_kits_it_says_how_it_looks_at_one(private_home: Path) -> None:
     with served(private_home) as kit:
         kits = {"left": {"port": str(kit.port)}, "right": {"port": "/dev/no-such-port"}}
