@@ -28,6 +28,11 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     return kits
 
 
+def port_of(profile: Profile, text: str) -> str:
+    """Return the port that a person named: a port, or a kit of the table, which may lack one."""
+    return profile.kits.get(text, KitSettings(port=text)).port
+
+
 def name_of(profile: Profile) -> str:
     """Return the name that a profile's `kit` has in its table, "" for none."""
     return next((name for name, kit in profile.kits.items() if kit == profile.kit), "")

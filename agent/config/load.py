@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent.config.kits import port_of
 from agent.config.nearest import nearest
 from agent.config.parse import leaves, profile_from, set_keys
 from agent.config.profile import OF_ONE_KIT, OLDER_SECTIONS, KitSettings, Profile
@@ -88,8 +89,7 @@ def load(
             origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     if named := port or environ.get("CELLAGENT_PORT"):
-        named = complete.kits.get(named, KitSettings(port=named)).port
-        before, complete = dict(leaves(complete)), _on_port(complete, named)
+        before, complete = dict(leaves(complete)), _on_port(complete, port_of(complete, named))
         for key, value in leaves(complete):
             if value != before[key]:
                 origins.pop(key, None)

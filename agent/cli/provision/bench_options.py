@@ -15,6 +15,7 @@ from msgspec import Struct
 from agent.cli.framework.candidates import complete_port
 from agent.cli.framework.command import note, together
 from agent.cli.framework.session import Session, modem_on
+from agent.config.kits import port_of
 from agent.config.pkcs11_uri import is_pkcs11
 from agent.config.value_types import Registration
 from agent.errors import AgentError, UsageError
@@ -217,7 +218,7 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    names = given.boards
+    names = tuple(port_of(session.profile, name) or name for name in given.boards)
     if session.port or not (names or given.all_kits):  # a flag, before environment and profile
         names = tuple(dict.fromkeys(filter(None, [*names, session.profile.kit.port])))
     slots = session.profile.provisioning.slots

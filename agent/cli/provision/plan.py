@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 async def command(session: Session, **values: object) -> int:
     """Show the steps that each board still needs; nothing is written to it.
 
-    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT; without one,
-    it is the kit of the profile.
+    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, tcp://HOST:PORT or a kit's name;
+    without one, it is the kit of the profile.
     """
     from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import plan_boards, require_count

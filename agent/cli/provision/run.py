@@ -100,8 +100,8 @@ def command(
 ) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
-    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT; without one,
-    it is the kit of the profile.
+    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, tcp://HOST:PORT or a kit's name;
+    without one, it is the kit of the profile.
     """
     if scan and not watch:
         raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.write import set_value
+from agent.config.write import set_value, write_profile
 from tests.support.commands.command_line import cellagent, completed
 
 NO_SERVICE = ("--registration", "none", "--no-proof")
@@ -90,3 +90,13 @@ async def test_each_port_that_is_named_is_a_board_however_it_is_named(private_ho
     assert "try: `cellagent provision plan --port /dev/none1`" in twice.err
     blank = await cellagent("provision", "plan", "--port", "/dev/no kit", "--port", "/dev/none2")
     assert "try: `cellagent provision plan --port '/dev/no kit'`" in blank.err
+
+
+async def test_a_board_may_be_named_as_a_kit_of_the_table(private_home: Path) -> None:
+    """The Tab key offers these names, and the run looked for a port of such a name."""
+    write_profile(
+        "lab", {"kits": {"left": {"port": "/dev/none1"}, "right": {"port": "/dev/none2"}}}, {}
+    )
+    plan = await cellagent("provision", "plan", "left", "right", *NO_SERVICE, "--profile", "lab")
+    assert "there is no port /dev/none1" in plan.out
+    assert "there is no port /dev/none2" in plan.out
