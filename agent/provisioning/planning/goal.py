@@ -123,6 +123,11 @@ class Goal(Struct, frozen=True):
         """Whether the service gets the board's key in the end."""
         return self.registration.gives_key or self.takes_commands
 
+    @property
+    def onboards(self) -> bool:
+        """Whether the service is given the device, with its certificate where it has one."""
+        return self.registration is RegistrationMethod.ONBOARD or self.takes_commands
+
     def of(self, board: BoardState) -> "Goal":
         """Return the goal of this board: nothing is written to an nRF93M1, which has its key."""
         if not board.module_key:

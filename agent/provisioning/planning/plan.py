@@ -159,8 +159,12 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     _plan_ca_chain(board, goal, draft)
     new_key = _plan_key(board, goal, question, draft)
     _plan_certificate(board, goal, history, draft, new_key=new_key)
+    certifies = any(planned.step is ProvisioningStep.CERTIFICATE for planned in draft.steps)
     registers = goal.registration is not RegistrationMethod.NONE and (
-        new_key or not history.registered or bool(history.id_holders)
+        new_key
+        or not history.registered
+        or bool(history.id_holders)
+        or (certifies and goal.onboards)  # the service is given the certificate
     )
     needed = question.needed(registers=registers and goal.gives_key)
     if draft.blockers or not needed <= question.given():

@@ -9,7 +9,7 @@ from cryptography import x509
 from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
 from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
-from agent.provisioning.ledger.records import BEGUN, FAILED
+from agent.provisioning.ledger.records import BEGUN, DONE, FAILED
 from agent.provisioning.planning.consent import OtherKey
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
@@ -144,6 +144,7 @@ def history_of(
             for one in registrations
             if one not in others
         )
+        and not (key and goal.onboards and _is_unsent(key.certificate_serial, known.steps))
         # A proof tells which key the service has; without one it must be registered again.
         and (goal.prove or all(one.finished for one in others)),
         alone=not others,
@@ -176,6 +177,13 @@ def _ended(certificate: str, now: datetime) -> str:
         return ""
     end = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
     return f"{end:%Y-%m-%d}" if end <= now else ""
+
+
+def _is_unsent(certificate_serial: str, notes: Sequence[StepRecord]) -> bool:
+    """Whether a certificate was made after the service was last given one."""
+    steps = {ProvisioningStep.CERTIFICATE.value, ProvisioningStep.REGISTER.value}
+    ends = [note.detail for note in notes if note.step in steps and note.state == DONE]
+    return bool(ends) and ends[-1].startswith(f"serial {certificate_serial},")
 
 
 def _made(at: datetime, station: str) -> str:

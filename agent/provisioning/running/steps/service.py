@@ -188,8 +188,7 @@ class ServiceSteps(Struct, frozen=True):
     async def _submit(self) -> str:
         """Send the registration and wait for its end; return the request's id, "" without one."""
         registrar = self.registrar
-        onboards = registrar.commands or registrar.method is RegistrationMethod.ONBOARD
-        certificate = self.ledger.record.certificate if onboards else ""
+        certificate = self.ledger.record.certificate if self.goal.onboards else ""
         attests = {RegistrationMethod.CLAIM, RegistrationMethod.ATTESTATION}
         if registrar.method in attests and not registrar.commands:
             await self._keep_attestation()

@@ -12,8 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from agent.errors import Unauthorized
+from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.run_state import RunState
 from agent.provisioning.running.steps.registrar import Registrar
 from agent.provisioning.running.steps.service import ServiceSteps
@@ -248,6 +250,41 @@ async def test_another_device_id_is_registered_after_a_kill(
     assert outcome.outcome == "done"
     owners = {row.device_id for _, row in standin.cloud.table(DEVICE_KEYS).items()}
     assert owners == {usual.device_id, outcome.device_id}
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_a_certificate_that_is_made_after_the_key_is_given_to_the_service_too(
+    standin: StandIn, tmp_path: Path, *, is_killed: bool
+) -> None:
+    """The operator named the CA on the second day."""
+    tray, sent = Tray(tmp_path), []
+
+    class Records(Registrar):
+        async def submit(self, device_id: str, pem: str, attestation: str) -> str:
+            sent.append(pem)
+            return await super().submit(device_id, pem, attestation)
+
+    bare = replace(GOAL, certificate=CertificateSource.NONE)
+    async with station_of(standin, tmp_path, bare) as station:
+        await provision(station, tray, 1)
+    if is_killed:
+
+        def pull(_location: BoardLocation, step: ProvisioningStep) -> None:
+            if step is ProvisioningStep.REGISTER:
+                raise PowerPulled
+
+        async with station_of(standin, tmp_path) as station:
+            with suppress(PowerPulled):
+                await provision(station, tray, 1, pull)
+    async with station_of(standin, tmp_path) as station:
+        assert station.registrar is not None
+        station.registrar = Records(station.registrar.client, GOAL.registration)
+        ends = [await provision(station, tray, 1) for _ in range(2)]
+        record = await station.ledger.call(lambda ledger: ledger.board(ends[0][0].uuid))
+    assert [one.outcome for [one] in ends] == ["done", "unchanged"]
+    assert record is not None
+    assert sent == [record.certificate]
+    assert sent[0].startswith("-----BEGIN CERTIFICATE-----")
 
 
 async def test_a_key_that_the_service_has_lost_is_registered_after_a_kill(
