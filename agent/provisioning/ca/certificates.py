@@ -69,6 +69,12 @@ def name_of(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
+def name_in(certificate: x509.Certificate) -> str:
+    """Return the common name of a certificate, "" if it has none."""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
+
+
 def pem_of(certificate: x509.Certificate) -> str:
     """Return a certificate as PEM text, the form in which the modem keeps it."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")

@@ -64,7 +64,7 @@ class BoardHistory(Struct, frozen=True):
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
     those that are live no more, by digest. `alone`: no other key of any board works as the
     device. `certificate_ended` is the day on which the certificate ended, "" if it did not, or
-    none is wanted.
+    none is wanted; `certificate_name` is the device that it names, "" if none is wanted.
     `id_holders` says which other boards have the device id. `imei` is the board's by the
     ledger, "" where it knows none.
     """
@@ -73,6 +73,7 @@ class BoardHistory(Struct, frozen=True):
     key_digest: str = ""
     certificate: str = ""
     certificate_ended: str = ""
+    certificate_name: str = ""
     registered: bool = False
     alone: bool = True
     key_begun: bool = False
@@ -385,12 +386,16 @@ def _plan_certificate(
             what = f"{_certificate(board)} for another key"
             _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
         return
-    fits = history.certificate and not new_key
+    is_named = history.certificate_name in {"", goal.device_id(board.uuid, board.imei)}
+    fits = history.certificate and not new_key and is_named
     if held is not None:
         ours = held.sha256.upper() == stored_digest(history.certificate)
         if fits and ours:
             return
-        what = f"{_certificate(board)} {'of the key before' if ours else 'that is not ours'}"
+        what = f"{_certificate(board)} that is not ours"
+        if ours:
+            of = "the key before" if new_key else f"device {history.certificate_name}"
+            what = f"the client certificate of {of}"
         _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
     if not fits:
         life = f"for {goal.certificate_life.days} days"

@@ -7,6 +7,7 @@ from functools import partial
 from cryptography import x509
 
 from agent.provisioning.boards.board import HeldCredential
+from agent.provisioning.ca import certificates
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
 from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
 from agent.provisioning.ledger.records import BEGUN, DONE, FAILED
@@ -128,6 +129,9 @@ def history_of(
     # A key of unknown tag that the modem does not list was in this tag, for all that is known.
     here = [key for tag, key in live if tag in {None, goal.security_tag}]
     key = here[-1] if here else None
+    certificate = None
+    if key and key.certificate and goal.certificate is not CertificateSource.NONE:
+        certificate = x509.load_pem_x509_certificate(key.certificate.encode())
     begun = unfinished(known.steps, ProvisioningStep.KEY.value)
     mode = unfinished(known.steps, ProvisioningStep.OFFLINE.value)
     others = [one for one in registrations if key is None or one.key != key.id]
@@ -136,9 +140,8 @@ def history_of(
         public_key=key.public_key if key else "",
         key_digest=key.key_digest if key else "",
         certificate=key.certificate if key else "",
-        certificate_ended=_ended(key.certificate, now)
-        if key and goal.certificate is not CertificateSource.NONE
-        else "",
+        certificate_ended=_ended(certificate, now) if certificate else "",
+        certificate_name=certificates.name_in(certificate) if certificate else "",
         registered=any(
             one.finished and one.method == goal.registration.value
             for one in registrations
@@ -171,11 +174,9 @@ def history_of(
     )
 
 
-def _ended(certificate: str, now: datetime) -> str:
-    """Return the day on which a certificate ended, "" if it has not, or there is none."""
-    if not certificate:
-        return ""
-    end = x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+def _ended(certificate: x509.Certificate, now: datetime) -> str:
+    """Return the day on which a certificate ended, "" if it has not."""
+    end = certificate.not_valid_after_utc
     return f"{end:%Y-%m-%d}" if end <= now else ""
 
 

@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from msgspec.structs import replace
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.ca.certificates import name_in
 from agent.provisioning.ledger import KeyRecord
-from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Outcome
 from agent.provisioning.running.steps.registrar import Registrar
@@ -21,12 +23,21 @@ from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 from tests.support.cloud.standin import StandIn
 from tests.support.provisioning.tray import registered_keys
-from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
+from tests.support.provisioning.virtual_tray import (
+    GOAL,
+    TAG,
+    PowerPulled,
+    Tray,
+    provision,
+    station_of,
+)
 
 SECOND = 101
 KEY = CredentialType.CLIENT_PRIVATE_KEY
 OTHER_UUID = "50363154-3930-4d96-80f9-13121cf35adc"
 BY_IMEI = replace(GOAL, id_prefix="nrf-")
+BARE = replace(GOAL, certificate=CertificateSource.NONE)
+BARE_BY_IMEI = replace(BY_IMEI, certificate=CertificateSource.NONE)
 
 
 def flash(tray: Tray, number: int) -> Path:
@@ -254,18 +265,42 @@ async def test_a_former_device_id_of_another_board_is_not_taken_without_a_word(
     """The service still takes the other board's key for it."""
     tray = Tray(tmp_path)
     give_identity_of_board_0(tray, OTHER_UUID)
-    [former] = await run(standin, tmp_path, tray, 1, BY_IMEI)
-    [first] = await run(standin, tmp_path, tray, 1)
+    [former] = await run(standin, tmp_path, tray, 1, BARE_BY_IMEI)
+    [first] = await run(standin, tmp_path, tray, 1, BARE)
     before = registered_keys(standin)
-    [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+    [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BARE_BY_IMEI)
     assert (refused.outcome, refused.writes) == ("refused", 0)
     assert first.uuid in refused.reason
     assert registered_keys(standin) == before
-    taking = replace(BY_IMEI, take_over=frozenset({former.device_id}))
+    taking = replace(BARE_BY_IMEI, take_over=frozenset({former.device_id}))
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
-    [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
-    [other] = await run(standin, tmp_path, tray, 1)
+    [again] = await run(standin, tmp_path, Newcomer(tray), 1, BARE_BY_IMEI)
+    [other] = await run(standin, tmp_path, tray, 1, BARE)
     assert [one.outcome for one in (taken, again, other)] == ["done", "unchanged", "unchanged"]
+
+
+@pytest.mark.contract("D2.2")
+async def test_a_certificate_of_another_device_id_is_not_called_right(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """A certificate names one device: its key may be that of two."""
+    tray = Tray(tmp_path)
+    [first] = await run(standin, tmp_path, tray, 1)
+    before = registered_keys(standin)
+    [refused] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    assert (refused.outcome, refused.writes) == ("refused", 0)
+    assert f"tag {TAG} holds the client certificate of device {first.uuid}" in refused.reason
+    assert refused.hint == f"`--replace {TAG}:1` allows it"
+    assert registered_keys(standin) == before
+    told = replace(BY_IMEI, replace=frozenset({(TAG, int(CredentialType.CLIENT_CERTIFICATE))}))
+    [done] = await run(standin, tmp_path, tray, 1, told)
+    [again] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    assert [one.outcome for one in (done, again)] == ["done", "unchanged"]
+    async with station_of(standin, tmp_path) as station:
+        record = await station.ledger.call(lambda ledger: ledger.board(first.uuid))
+    assert record is not None
+    certificate = x509.load_pem_x509_certificate(record.certificate.encode())
+    assert name_in(certificate) == done.device_id
 
 
 @pytest.mark.contract("D2.2")
@@ -275,16 +310,16 @@ async def test_a_key_that_lost_one_of_its_two_device_ids_does_not_die_at_the_oth
 ) -> None:
     tray = Tray(tmp_path)
     give_identity_of_board_0(tray, OTHER_UUID)
-    [own] = await run(standin, tmp_path, tray, 1, GOAL, address)
-    [lost] = await run(standin, tmp_path, tray, 1, BY_IMEI, address)
+    [own] = await run(standin, tmp_path, tray, 1, BARE, address)
+    [lost] = await run(standin, tmp_path, tray, 1, BARE_BY_IMEI, address)
     assert len({lost.device_id, own.device_id}) == len(registered_keys(standin)) == 2
-    taking = replace(BY_IMEI, take_over=frozenset({lost.device_id}))
+    taking = replace(BARE_BY_IMEI, take_over=frozenset({lost.device_id}))
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking, address)
     assert taken.outcome == "done"
     before = registered_keys(standin)
     if erased:
         erase(tray, 0)
-    goal = GOAL if erased else replace(GOAL, security_tag=SECOND)
+    goal = BARE if erased else replace(BARE, security_tag=SECOND)
     [refused] = await run(standin, tmp_path, tray, 1, goal, address)
     assert (refused.outcome, refused.writes) == ("refused", 0)
     assert ("--rekey" if erased else "--second-tag") in refused.hint

@@ -222,7 +222,8 @@ async def test_a_board_that_another_team_has_claimed_is_not_claimed_for_this_one
     assert ended.hint.startswith("another team has claimed it" if team else "")
 
 
-BY_IMEI = replace(GOAL, id_prefix="nrf-", prove=False)
+BARE = replace(GOAL, certificate=CertificateSource.NONE)
+BY_IMEI = replace(BARE, id_prefix="nrf-", prove=False)
 
 
 class KilledBeforeItSends(Registrar):
@@ -242,7 +243,7 @@ async def test_another_device_id_is_registered_after_a_kill(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
-    async with station_of(standin, tmp_path) as station:
+    async with station_of(standin, tmp_path, BARE) as station:
         [usual] = await provision(station, tray, 1)
     await killed_at_register(standin, tmp_path, tray, BY_IMEI)
     async with station_of(standin, tmp_path, BY_IMEI) as station:
@@ -264,8 +265,7 @@ async def test_a_certificate_that_is_made_after_the_key_is_given_to_the_service_
             sent.append(pem)
             return await super().submit(device_id, pem, attestation)
 
-    bare = replace(GOAL, certificate=CertificateSource.NONE)
-    async with station_of(standin, tmp_path, bare) as station:
+    async with station_of(standin, tmp_path, BARE) as station:
         await provision(station, tray, 1)
     if is_killed:
 
