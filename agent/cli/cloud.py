@@ -36,7 +36,7 @@ def command() -> None:
     """Simulate both services, on loopback: no account, no internet."""
 
 
-@command.command(epilog="Example: cellagent cloud serve --write-profile standin -- pytest tests/")
+@command.command(epilog="Example: cellagent cloud serve -- pytest tests/")
 @click.option(
     "--listen",
     default="127.0.0.1:0",
