@@ -213,7 +213,7 @@ async def _serve_kit(
         if link is not None:
             terminal = serve_terminal(stack, link, partial(runner.receive, port=port))
             runner.attach(port, terminal.send)
-            served[port.value] = link
+            served[port.value] = terminal.port
     if places.identity_key is not None:
         _write_identity_key(modem.kit, Path(places.identity_key))
     runner.start()

@@ -31,7 +31,7 @@ class PtyServer:
     def __init__(self, path: str | Path, received: Callable[[bytes], None]) -> None:
         self._received = received
         self._loop = asyncio.get_running_loop()
-        self.link = Path(path)
+        self.link = Path(path).absolute()  # whoever is told it may be in another folder
         self.opened: Callable[[], None] = lambda: None
         """Called when a client has opened the terminal."""
         self._plugged = False

@@ -54,6 +54,28 @@ def test_it_ends_with_the_exit_code_of_the_program_that_it_serves(tmp_path: Path
     assert not (tmp_path / "kit").is_symlink()
 
 
+def test_a_program_that_goes_to_another_folder_finds_the_kit_all_the_same(tmp_path: Path) -> None:
+    """As a test does in a folder of its own."""
+    told = "import os; os.chdir('/'); print(os.path.exists(os.environ['CELLAGENT_PORT']))"
+    serve = (
+        "modem",
+        "virtual",
+        "--pty",
+        "kit",
+        "--console",
+        "log",
+        "--",
+        sys.executable,
+        "-c",
+        told,
+    )
+    done = completed(*serve, folder=tmp_path)
+    ready, found = done.stdout.splitlines()
+    assert found == "True"
+    ports = {"port": str(tmp_path / "kit"), "console": str(tmp_path / "log")}
+    assert json.loads(ready) == {"ready": True, **ports}
+
+
 def test_an_identity_key_is_written_over_a_former_one_alone(tmp_path: Path) -> None:
     """The file of a real kit's key, named by who takes the option for one that reads it, stays."""
     theirs, ours = tmp_path / "kit.key", tmp_path / "kit.pem"
