@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agent.errors import AgentError, UsageError
-from agent.files.private_files import FolderUnusable, make_folder
+from agent.files.private_files import FolderUnusable, disk_hint, make_folder
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.record_columns import BOARD, as_json
@@ -152,5 +152,9 @@ class Labels:
                 text = "\n" + text
             _append(self._file, text)
         except OSError as error:
-            raise AgentError(f"the label of {record.device_id}: {error.strerror}") from error
+            again = "the same command again writes the labels that are missing"
+            raise AgentError(
+                f"the label of {record.device_id} was not written: {error.strerror}",
+                hint="; then ".join(filter(None, [disk_hint(error, self._folder), again])),
+            ) from error
         self._written += text

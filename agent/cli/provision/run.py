@@ -330,7 +330,7 @@ async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
         if record is not None:
             await asyncio.to_thread(labels.write, record)
     except AgentError as error:
-        note(str(error))
+        note(f"{error}\n  try: {error.hint}" if error.hint else str(error))
         return False
     return True
 

@@ -122,8 +122,15 @@ def test_a_label_for_which_the_disk_has_no_room_leaves_no_half_of_itself(tmp_pat
     (tmp_path / "labels.csv").write_text(LABEL_HEADING + "x" * 4000 + ",,,,\n")
     before = (tmp_path / "labels.csv").read_text()
     labels = Labels(tmp_path)
-    with files_end_at(len(before) + 50), pytest.raises(AgentError, match="the label of nrf-1"):
+    with (
+        files_end_at(len(before) + 50),
+        pytest.raises(AgentError, match=r"the label of nrf-1\S* was not written: ") as unwritten,
+    ):
         labels.write(first)
+    assert unwritten.value.hint.startswith("`ulimit -f unlimited` lifts")
+    assert unwritten.value.hint.endswith(
+        "; then the same command again writes the labels that are missing"
+    )
     assert (tmp_path / "labels.csv").read_text() == before
     labels.write(second)
     labels.write(first)

@@ -311,6 +311,28 @@ async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path)
     assert len(list(folder.glob("*.png"))) == 2
 
 
+async def test_a_label_that_cannot_be_written_says_what_writes_it_later(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
+    tray_profile(standin, tmp_path)
+    folder = tmp_path / "labels"
+    with tray(tmp_path, 1) as kits:
+        run = ("run", *ports(kits), "--set-clock", "--labels", str(folder), "--json")
+        assert (await provision(*run)).code == 0
+        [picture] = folder.glob("*.png")
+        (folder / "labels.csv").unlink()
+        picture.unlink()
+        picture.mkdir()
+        done = await provision(*run)
+        assert (done.code, done.lines[-1]["summary"]["ok"]) == (1, True)
+        assert f"the label of {picture.stem} was not written: Is a directory" in done.err
+        assert "  try: the same command again writes the labels that are missing" in done.err
+        picture.rmdir()
+        assert (await provision(*run)).code == 0
+    assert picture.is_file()
+
+
 @pytest.mark.parametrize("verbosity", ["", "-v", "-vvv"])
 async def test_no_secret_is_shown_at_any_verbosity(
     standin: StandIn, tmp_path: Path, verbosity: str
