@@ -147,7 +147,9 @@ class Labels:
             return
         try:
             write_qr(record, self._folder)
-            text = line if self._written else LABEL_HEADING + line
+            # Another station may have begun the file meanwhile.
+            is_begun = self._file.exists() and self._file.stat().st_size
+            text = line if is_begun else LABEL_HEADING + line
             if self._written and not self._written.endswith("\n"):  # it was cut off
                 text = "\n" + text
             _append(self._file, text)

@@ -115,6 +115,16 @@ def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
     assert (tmp_path / "labels.csv").read_bytes() == former + gets
 
 
+def test_two_stations_that_begin_one_file_of_labels_write_one_heading(tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
+    boards = [replace(BOARD, device_id=f"nrf-{number}") for number in range(2)]
+    stations = [Labels(tmp_path) for _ in boards]
+    for station, board in zip(stations, boards, strict=True):
+        station.write(board)
+    expected = LABEL_HEADING + "".join(map(label_line, boards))
+    assert (tmp_path / "labels.csv").read_text() == expected
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of a file")
 def test_a_label_for_which_the_disk_has_no_room_leaves_no_half_of_itself(tmp_path: Path) -> None:
     pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
