@@ -21,7 +21,7 @@ import pytest
 
 from agent.errors import AgentError, UsageError
 from agent.testing.choice import KitChoice, NotRecorded, RecordMode, kit_choice, kit_wish
-from at.protocol.errors import AtError, TranscriptError
+from at.protocol.errors import AtError, PortBusy, TranscriptError
 
 if TYPE_CHECKING:
     from agent.testing.async_modem import AsyncModem
@@ -420,6 +420,7 @@ def _attach(item: pytest.Item, *, failed: bool) -> None:
 
 
 def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    from agent.cli.framework.hints import hold_hint
     from agent.files.private_files import disk_hint
     from agent.testing.console import NotPrinted
     from agent.testing.failure import described, without_our_frames
@@ -438,8 +439,10 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         item.stash[_LEFT] = True
         shown = TranscriptError(described(error, _way_out(item)))
         shown.__suppress_context__ = True
-    elif not isinstance(error, NotPrinted) and error.hint:
-        shown.add_note(f"try: {error.hint}")
+    elif not isinstance(error, NotPrinted):
+        hint = hold_hint() if isinstance(error, PortBusy) else ""
+        if hint := hint or error.hint:
+            shown.add_note(f"try: {hint}")
     if frames is None:  # it happened in a fixture of ours, or after the test
         notes = getattr(shown, "__notes__", [])
         shown = pytest.fail.Exception("\n".join([str(shown), *notes]), pytrace=False)

@@ -12,10 +12,14 @@ import pytest
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
+from agent.daemon.control.socket import socket_folder
+from agent.files.paths import state_dir
+from agent.files.private_files import make_private_folder
 from agent.testing.choice import KitEntry
 from agent.testing.live_kit import leased
 from agent.testing.paths import file_name
 from at.ports.usb import SEGGER
+from at.transport.serial import open_handle
 from tests.support.commands.user_project import UserProject
 from tests.support.modem.served_kit import served
 
@@ -262,6 +266,22 @@ def test_who_has_the_kit_that_a_test_waits_for_is_told_at_once_and_where_its_tim
     waits = rf"it waits for its kit: /dev/kit is held by \S+ \(PID {os.getpid()}\)"
     assert len(re.findall(f"(?m)^test_it.py::test_it: {waits}$", told)) == 1
     assert len(re.findall(f"(?m)^E +{waits}$", told)) == 1
+
+
+def test_a_port_that_the_running_agent_has_is_borrowed_and_the_agent_not_killed(
+    project: UserProject, tmp_path: Path, private_home: Path
+) -> None:
+    sockets = socket_folder(state_dir())
+    make_private_folder(sockets)
+    (sockets / "lab.sock").touch()
+    project.write("test_it.py", "def test_it(modem_sync):\n    pass\n")
+    with served(tmp_path) as kit:
+        held = open_handle(str(kit.port), baud=115200, rtscts=False)
+        said = project.run(f"--cellagent-kit={kit.port}", code=1)
+        held.close()
+    assert f"{kit.port} is in use by" in said
+    assert "`cellagent hold -- COMMAND` lets COMMAND have it" in said
+    assert "`kill" not in said
 
 
 def test_a_kit_is_taken_once_by_whatever_name(monkeypatch: pytest.MonkeyPatch) -> None:
