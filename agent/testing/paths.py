@@ -29,7 +29,9 @@ def folder_of(item: pytest.Item) -> Path | None:
     report = getattr(item.config.option, "xmlpath", None)
     if not report:
         return None
-    return named_path(report).absolute().with_suffix(".files") / file_name(item.nodeid)
+    # Beside it also where the test has gone to a folder of its own.
+    whole = item.config.invocation_params.dir / named_path(report)
+    return whole.with_suffix(".files") / file_name(item.nodeid)
 
 
 def file_name(nodeid: str) -> str:

@@ -104,6 +104,23 @@ def test_of_a_recording_the_report_names_the_file_and_of_one_that_failed_it_has_
     assert "AT+CGMR" in Path(found["cellagent.files"], "session.transcript").read_text()
 
 
+def test_the_files_of_a_test_that_goes_to_a_folder_of_its_own_are_beside_the_report_too(
+    project: UserProject,
+) -> None:
+    goes = "\n    monkeypatch.chdir(tmp_path)\n"
+    says = '    modem_sync.execute("AT+CGMR")\n'
+    text = f"import pytest\n\n@pytest.fixture\ndef there(tmp_path, monkeypatch):{goes}"
+    text += f"def test_before(there, modem_sync):\n{says}"
+    text += f"def test_after(modem_sync, tmp_path, monkeypatch):{goes}{says}"
+    project.write("test_it.py", text)
+    project.run("--junitxml=report.xml")
+    found = properties(project.folder / "report.xml")
+    for name in ("test_before", "test_after"):
+        folder = Path(found[name]["cellagent.files"])
+        assert folder == project.folder / "report.files" / f"test_it.py.{name}"
+        assert "> AT+CGMR" in (folder / "session.transcript").read_text()
+
+
 def test_a_test_that_is_recorded_anew_is_reported_as_it_ran_then(project: UserProject) -> None:
     text = "def test_it(modem_sync, record_property):\n    record_property('asked', '{0}')\n"
     text += "    modem_sync.execute('{0}')\n"
