@@ -11,7 +11,7 @@ from agent.cli.framework.command import note
 from agent.cli.framework.silent_terminal import typed_secret
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.secrets import SECRETS, Secret
-from agent.errors import ConfigError, CredentialMissing, UsageError
+from agent.errors import ConfigError, CredentialError, CredentialMissing, UsageError
 from agent.files.paths import named_path
 from agent.files.private_files import read_private
 from agent.provisioning.ca.device_ca import DeviceCa, require_key
@@ -37,7 +37,12 @@ def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | Non
         uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
         authority = DeviceCa.on_token(file, uri, asking_pin(configuration, uri))
     else:
-        authority = DeviceCa.load(file, named_path(key), partial(_passphrase, configuration))
+        try:
+            authority = DeviceCa.load(file, named_path(key), partial(_passphrase, configuration))
+        except CredentialError as error:
+            stored = configuration.secrets.replacing("device_ca_passphrase", unattended=False)
+            error.hint = stored or error.hint  # one that is stored is not asked for
+            raise
     if shortened := authority.shortens(datetime.now(UTC), goal.certificate_life):
         note(shortened)
     return authority

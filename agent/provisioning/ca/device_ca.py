@@ -246,6 +246,5 @@ def _load_key(file: Path, content: bytes, passphrase: Callable[[], str]) -> obje
     except (ValueError, TypeError) as error:  # TypeError: an empty one
         raise CredentialError(
             f"the passphrase does not open the CA key {file}, or the file is damaged",
-            hint="type it again; one that is stored is not asked for: correct that with "
-            "`cellagent config set device_ca_passphrase`, or in CELLAGENT_DEVICE_CA_PASSPHRASE",
+            hint="run the same command again, and type it again",
         ) from error

@@ -109,6 +109,34 @@ async def test_what_cannot_sign_or_be_written_is_named_first(
     assert line["error"]["try"]
 
 
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("environment", "of the environment: set CELLAGENT_DEVICE_CA_PASSPHRASE to a valid one"),
+        ("credential", "systemd's cellagent.device_ca_passphrase: replace it, then restart"),
+        ("file", "replace it with `cellagent config set device_ca_passphrase --profile tray`"),
+    ],
+)
+async def test_a_wrong_passphrase_is_corrected_where_it_was_taken_from(
+    standin: StandIn, tmp_path: Path, source: str, hint: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    encrypted(tmp_path)
+    environment = {}
+    if source == "file":
+        words = ("config", "set", "device_ca_passphrase", "--profile", "tray")
+        assert (await cellagent(*words, stdin="wrong")).code == 0
+    elif source == "credential":
+        (tmp_path / "cellagent.device_ca_passphrase").write_text("wrong")
+        environment["CREDENTIALS_DIRECTORY"] = str(tmp_path)
+    else:
+        environment["CELLAGENT_DEVICE_CA_PASSPHRASE"] = "wrong"
+    refused = await run(NO_KIT, **environment)
+    assert refused.code == 5
+    assert hint in refused.lines[0]["error"]["try"]
+    assert "type it again" not in refused.lines[0]["error"]["try"]
+
+
 @pytest.mark.parametrize("command", ["run", "plan"])
 async def test_a_ca_that_expired_is_named_by_a_plan_too_and_before_its_passphrase_is_asked_for(
     standin: StandIn, tmp_path: Path, command: str
