@@ -116,7 +116,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
         RegistrationMethod,
     )
 
-    profile = configuration.profile.provisioning
+    profile, account = configuration.profile.provisioning, configuration.profile.account
     # Half a CA is a mistake to report, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
     method = RegistrationMethod(given.registration or profile.registration)
@@ -149,6 +149,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             certificate_life=life,
             ca_ends=ca_ends,
             registration=method,
+            into=f"{account.organization}/{account.project}" if profile.into == "project" else "",
             replace=frozenset(_credential(text) for text in given.replace),
             id_prefix=given.id_prefix,
             set_clock=given.set_clock,

@@ -82,6 +82,8 @@ class Goal(Struct, frozen=True):
     key_origin: KeyOrigin = KeyOrigin.MODEM
     certificate: CertificateSource = CertificateSource.NONE
     registration: RegistrationMethod = RegistrationMethod.PUBLIC_KEY
+    into: str = ""
+    """ORGANIZATION/PROJECT that the boards come into, "" for the team of the API key."""
     replace: frozenset[tuple[int, int]] = frozenset()
     id_prefix: str = ""
     set_clock: bool = False
@@ -122,6 +124,13 @@ class Goal(Struct, frozen=True):
     def gives_key(self) -> bool:
         """Whether the service gets the board's key in the end."""
         return self.registration.gives_key or self.takes_commands
+
+    @property
+    def registered_by(self) -> str:
+        """The ledger's name of the way: the method, and the project that it leads into."""
+        is_none = self.registration is RegistrationMethod.NONE
+        into = f" into {self.into}" if self.into and not is_none else ""
+        return f"{self.registration.value}{into}"
 
     @property
     def onboards(self) -> bool:

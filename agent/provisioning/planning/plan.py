@@ -306,7 +306,7 @@ def _steps_after(
 def _registration_of(goal: Goal) -> str:
     if goal.takes_commands:
         return "the device and the key of its request are brought into the team"
-    words = f"registration by {goal.registration.value}"
+    words = f"registration by {goal.registered_by}"
     if goal.registration is RegistrationMethod.ATTESTATION:
         return f"{words}, which gives the service no key"
     if goal.registration is RegistrationMethod.CLAIM:

@@ -12,7 +12,7 @@ from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
 from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
 from agent.provisioning.ledger.records import BEGUN, DONE, FAILED
 from agent.provisioning.planning.consent import OtherKey
-from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.planning.goal import CertificateSource, Goal
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
 from at.commands.credentials import CredentialType
 
@@ -143,7 +143,7 @@ def history_of(
         certificate_ended=_ended(certificate, now) if certificate else "",
         certificate_name=certificates.name_in(certificate) if certificate else "",
         registered=any(
-            one.finished and one.method == goal.registration.value
+            one.finished and one.method == goal.registered_by
             for one in registrations
             if one not in others
         )
@@ -197,6 +197,6 @@ def _holder(board: BoardRecord) -> str:
     return f"board {board.uuid} (IMEI {board.imei}), {made}"
 
 
-def registration_name(method: RegistrationMethod, device_id: str) -> str:
-    """Return the ledger's name of a registration: its method, and the device that it made."""
-    return f"{method.value} {device_id}"
+def registration_name(goal: Goal, device_id: str) -> str:
+    """Return the ledger's name of a registration: its way, and the device that it made."""
+    return f"{goal.registered_by} {device_id}"

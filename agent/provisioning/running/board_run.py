@@ -200,7 +200,7 @@ class BoardRun:
 
     def _reached(self) -> Outcome:
         if not self._goal.gives_key:
-            self.ledger.hold_device_id(self._goal.registration.value)
+            self.ledger.hold_device_id(self._goal.registered_by)
         return self._outcome("done" if self.ledger.state.has_changed else "unchanged")
 
     def _actions(

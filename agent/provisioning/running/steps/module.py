@@ -20,13 +20,13 @@ class ModuleSteps(ServiceSteps, frozen=True, kw_only=True):
         await self.port.require_same("registration")
         if self.ledger.record.public_key != self.public_key:
             self.ledger.finish_key("the module's own key", self.public_key, "")
-        method, device_id = RegistrationMethod.TOKEN, self.ledger.record.device_id
-        name, key = registration_name(method, device_id), key_fingerprint(self.public_key)
-        await self.ledger.begin_registration(f"{name} {key}", method.value)
+        method, device_id = self.goal.registered_by, self.ledger.record.device_id
+        name, key = registration_name(self.goal, device_id), key_fingerprint(self.public_key)
+        await self.ledger.begin_registration(f"{name} {key}", method)
         team_id = await self.registrar.team()
         token = await uninterrupted(self.port.registration_token(device_id, team_id))
         await self.registrar.onboard_by_token(device_id, token)
-        self.ledger.finish_registration("", method.value, registered_key=key, registered_as=name)
+        self.ledger.finish_registration("", method, registered_key=key, registered_as=name)
 
     async def prove(self) -> None:
         """Prove that the device is in the team: the service checked the token of its key.

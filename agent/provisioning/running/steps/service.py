@@ -149,10 +149,10 @@ class ServiceSteps(Struct, frozen=True):
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
         await self.port.require_same("registration")
-        registrar, record = self.registrar, self.ledger.record
+        record = self.ledger.record
         key = key_fingerprint(record.public_key)
-        registered = registration_name(registrar.method, record.device_id)
-        detail, method = f"{registered} {key}", registrar.method.value
+        registered = registration_name(self.goal, record.device_id)
+        detail, method = f"{registered} {key}", self.goal.registered_by
         request_id = await self._finished_request(detail)
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.

@@ -100,3 +100,14 @@ async def test_a_board_may_be_named_as_a_kit_of_the_table(private_home: Path) ->
     plan = await cellagent("provision", "plan", "left", "right", *NO_SERVICE, "--profile", "lab")
     assert "there is no port /dev/none1" in plan.out
     assert "there is no port /dev/none2" in plan.out
+
+
+async def test_a_plan_says_into_which_project_a_board_comes(private_home: Path) -> None:
+    account = {"organization": "acme", "project": "kits"}
+    hosts = {"device_cloud": "http://127.0.0.1:9"}
+    settings = {"registration": "attestation", "into": "project"}
+    values = {"hosts": hosts, "account": account, "provisioning": settings}
+    write_profile("lab", values, {"organization_token": "oat_0123456789"})
+    plan = await cellagent("provision", "plan", "virtual:", "--profile", "lab", "--json")
+    [register] = [one for one in plan.lines[0]["steps"] if one["step"] == "register"]
+    assert register["words"].startswith("registration by attestation into acme/kits, which gives")

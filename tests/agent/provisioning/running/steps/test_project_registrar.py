@@ -108,6 +108,34 @@ async def test_a_run_that_was_killed_waits_for_the_result_and_sends_nothing_agai
     assert await bulk_requests(standin) == sent
 
 
+@pytest.mark.parametrize("goal", [GOAL, ATTESTED], ids=["certificate", "attestation"])
+async def test_a_board_that_is_in_another_project_is_not_called_right(
+    standin: StandIn, tmp_path: Path, goal: Goal
+) -> None:
+    """The slug was that of another project, and was corrected."""
+    tray, sent = MixedTray(tmp_path), []
+
+    class Records(ProjectRegistrar):
+        async def submit(self, device_id: str, pem: str, attestation: str) -> str:
+            sent.append(device_id)
+            return await super().submit(device_id, pem, attestation)
+
+        async def onboard_by_token(self, device_id: str, token: str) -> None:
+            sent.append(device_id)
+            await super().onboard_by_token(device_id, token)
+
+    outcomes = []
+    for slugs in ("acme/wrong", "acme/kits", "acme/kits"):
+        async with project_station(
+            standin, tmp_path, replace(goal, into=slugs), Records
+        ) as station:
+            outcomes += await provision(station, tray, 2)
+            records = await station.ledger.call(boards_of)
+    assert [one.outcome for one in outcomes] == [*["done"] * 4, *["unchanged"] * 2]
+    assert sorted(sent) == sorted(2 * [one.uuid for one in outcomes[:2]])
+    assert all(" into acme/kits " in record.registered_as for record in records)
+
+
 async def bulk_requests(standin: StandIn) -> list[object]:
     path, headers = "/v1/bulk-ops-requests", standin.bearer("api_key")
     items = (await standin.client.get(path, headers=headers)).json()["items"]
