@@ -43,6 +43,11 @@ _OTHER_TIME = f"the modem's clock differs from the service's: {NO_TIME}"
 _NO_DEVICE = (
     "the service accepts the token, took the registration in this run, and has no device {}"
 )
+_OTHER_TEAM = "the service has device {} in another team than that of the API key"
+_ITS_KEY = (
+    "`cellagent config set api_key` takes that team's key; where it is the wrong team, delete the "
+    "device there, then run the same command again: it is registered again, with the same key"
+)
 _SOON = "run the same command again in a minute: it is registered again then, with the same key"
 _NOT_GIVEN = (
     "no key is given to the service: `--registration public-key` gives it, `--no-proof` asks for "
@@ -216,6 +221,8 @@ class ServiceSteps(Struct, frozen=True):
         while True:
             try:
                 device = await registrar.prove(device_id, ask, self.port.require_firmware)
+                if device and registrar.proof_finds_device:
+                    await self._require_in_team(device_id)
                 if device or not registrar.proof_finds_device:
                     break
                 if self.ledger.state is RunState.REGISTERED:
@@ -233,6 +240,15 @@ class ServiceSteps(Struct, frozen=True):
         if device and self.ledger.state is RunState.REGISTERED:
             more = _was_there(device, signed[-1])
         self.ledger.finish(ProvisioningStep.PROOF, f"the JWT is accepted{more}")
+
+    async def _require_in_team(self, device_id: str) -> None:
+        """Raise NotFound for a device of another team: its token works whose ever it is."""
+        if self.ledger.state is RunState.REGISTERED:
+            return  # the service took it for this one
+        try:
+            await self.registrar.require_in_team(device_id)
+        except NotFound:
+            raise NotFound(_OTHER_TEAM.format(device_id), hint=_ITS_KEY) from None
 
     async def _why_refused(self, signed: Jwt | None) -> str:
         """Return why the service refuses a token, "" where the key may be given to it again."""

@@ -253,6 +253,27 @@ async def test_another_device_id_is_registered_after_a_kill(
     assert owners == {usual.device_id, outcome.device_id}
 
 
+async def test_a_device_of_another_team_is_not_called_right(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The API key was that of another team, and was corrected."""
+    tray, devices, keys = Tray(tmp_path), registry(standin.cloud), standin.cloud.table(DEVICE_KEYS)
+    async with station_of(standin, tmp_path) as station:
+        [first] = await provision(station, tray, 1)
+        device = devices.get(standin.team_id, first.device_id)
+        devices.change(replace(device, team="another-team"))
+        [(name, key)] = keys.items()
+        keys.put(name, replace(key, team="another-team"))
+        [other] = await provision(station, tray, 1)
+        assert (other.outcome, other.step, other.reason_code) == ("failed", "proof", "not-found")
+        assert "in another team than that of the API key" in other.reason
+        assert "`cellagent config set api_key`" in other.hint
+        devices.delete(devices.get("another-team", first.device_id))
+        keys.delete(name)
+        ends = [await provision(station, tray, 1) for _ in range(2)]
+    assert [one.outcome for [one] in ends] == ["done", "unchanged"]
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_a_certificate_that_is_made_after_the_key_is_given_to_the_service_too(
     standin: StandIn, tmp_path: Path, *, is_killed: bool
