@@ -84,7 +84,7 @@ LEADS = (
     re.compile(
         r"(?!error: \d+$)"  # which is all that a tool says
         r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)(?: *\])?"
-        r"(?:[\s:]|-(?!-*>))+(?!//|#\s)(?=\S)",  # behind an answer ERROR may stand a remark
+        r"(?:[\s:]|-+(?![->]))+(?!//|#\s)(?=\S)",  # behind an answer ERROR may stand a remark
         re.IGNORECASE,
     ),
     re.compile(r"[\w.-]+:[\w-]+\.py:\d+ +"),  # pytest's

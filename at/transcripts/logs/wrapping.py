@@ -14,7 +14,9 @@ from at.transcripts.logs.records import elements, table_under, without_record
 
 _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
 _TAGS = re.compile(
-    r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)+|(?:\[/code\]|</(?:pre|code)>|<br ?/?>)+$",
+    r"^(?:\[code[^\]]*\]|<(?:pre|code)\b[^>]*>)+"
+    r"|(?<!\[/code\])(?<!</pre>)(?<!</code>)(?<!<br>)(?<!<br/>)(?<!<br />)"
+    r"(?>(?:\[/code\]|</(?:pre|code)>|<br ?/?>)+)$",
     re.IGNORECASE,
 )
 """What a forum sets around a log, on its first line and its last, or a page at each line's end."""

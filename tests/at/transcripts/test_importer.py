@@ -320,6 +320,8 @@ def test_a_long_log_with_an_open_quote_costs_no_more_than_its_length() -> None:
         "<CR>" * 100_000 + "!",
         'AT+X="' + "a\\n" * 300_000,
         "uart:~$ AT+X=" + "AB" * 200_000,
+        "<br>" * 100_000 + "!",
+        "AT\nDEBUG " + "-" * 400_000 + "!",
     ],
     ids=lambda text: text[:8],
 )
