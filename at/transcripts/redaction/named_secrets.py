@@ -33,6 +33,13 @@ _ABROAD = (
     " пароль Пароль 密码 密碼 パスワード 비밀번호"
 )
 _COLON = "=>|->|:=|" + _spelt("\uff1a : =")  # also the colon of Chinese and Japanese
+_SAID = (
+    r"(?:none|null|\(null\)|nil|yes|no|true|false|enabled|disabled|required|missing|empty|unset|set"
+    r"|invalid|incorrect|wrong|expired|mismatch|protection|authentication|too (?:short|long|weak)"
+    r"|not (?:set|given|found|required|needed|valid|provided|supplied|configured|specified"
+    r"|available|present|used))"
+)
+"""What a line says of a secret where it does not say the secret itself."""
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
     r"(?ai)(?<![a-z0-9+%#^$*])"
@@ -52,7 +59,8 @@ _PASSWORD = re.compile(
     rf"\s*(?:{_COLON})\s*| +(?=[\"'])|[\"'](?:\s*,\s*\d{{1,3}}){{0,2}}\s*,\s*(?=[\"'])"
     r"|>(?=[^<>\s]+</)"  # AT's settings; XML
     r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
-    r"(?:Some\()?(?>([\"'])?))(?!\{redacted|\*+(?:\W|$)|<\w+>)(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
+    rf"(?:Some\()?(?>([\"'])?))(?!\{{redacted|\*+(?:\W|$)|<\w+>|{_SAID}(?(2)\2|(?:[\s,;.)}}]|$)))"
+    r"(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
 )
 _PIN_ABROAD = "ПИН пин"
 _CODE_ABROAD = _spelt("код コード 码 碼")
@@ -82,13 +90,14 @@ _GIVEN = re.compile(
     r" +[(\[<]?(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})"
     r"|\b(?:device|auth|access|api|claim|refresh|session) token +(?!eyJ)(?=\S*\d)(?=\S*[a-z])"
     r"(?=[\w~+/=-]{16})|\b(?:user(?:name)?|login)[ :=]+[^\s,]{1,99},? +pass +"
+    r"(?!(?:through|the|to|on|in|by|it|all|and|with|for|as|over|from|into|an?|again)\b)"
     r"|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:mysql|mariadb)[\w-]{0,16} [^\r\n]{0,80}?(?<=\s)-p(?=\S)"
     r"|\bnetsh [^\r\n]{0,120}?\bkey(?:material)?=(?!clear\b)|\bkey content *: *"
     r"|\b(?:user(?:name)?|login) ?/ ?pass(?:word)?[ :=]{1,3}[^\s/]+ ?/ ?"
     r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +"
     r"|(?:(?:>|\b(?:request|command):) |^(?=PASS +(?![-:])[^\s/]+\s*$))(?-i:PASS) +)"  # FTP's
-    r"[^\s{-][^\s,;]*"
+    rf"(?!{_SAID}(?:[\s,;.:)]|$))[^\s{{-][^\s,;]*"
 )
 _IN_PLACE = re.compile(
     r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
