@@ -127,6 +127,8 @@ SHAPES = (
     ),
     Shape("b'AT\\r'", rest=Rest.LITERALS),
     Shape("TX: / RX:", _word(OUT), _word(IN)),
+    Shape("RX: AT / TX: OK", _word(IN), _word(OUT)),  # as the modem's end has it
+    Shape("RX: AT, RX: OK", received=_word(IN), rest=Rest.BY_LOOK),  # with its echo
     Shape("Host: / Modem:", _word(_over(_HOST, _MODEM)), _word(_over(_MODEM, _HOST))),
     Shape("sent AT / rcvd OK", _after(r"sent\s"), _after(r"rcvd\s")),  # RouterOS
     # Zephyr's older drivers, which log of an answer its name alone.

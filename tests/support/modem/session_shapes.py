@@ -41,6 +41,9 @@ MARKED = {
     "> and <": log_of("> {}", "< {}"),
     "AT> / AT<": log_of("AT> {}", "AT< {}"),
     "TX: / RX:": log_of("TX: {}", "RX: {}"),
+    "as the modem's end has it": log_of("RX: {}", "TX: {}"),
+    "in words, as the modem's end has it": log_of("Received: {}", "Sent: {}"),
+    "what was received alone, with its echo": log_of("RX: {}", "RX: {}"),
     "modem >> / modem <<": log_of("modem >> {}", "modem << {}"),
     "modem << / modem >>": log_of("modem << {}", "modem >> {}"),
     "times and levels, then marks": log_of(
