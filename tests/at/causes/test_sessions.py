@@ -500,3 +500,19 @@ def test_a_modem_that_crashed_has_so_wherever_it_was() -> None:
 
 def test_a_request_that_was_too_long_for_the_server_was_not_so_for_the_application() -> None:
     assert _causes("<err> rest: HTTP/1.1 413 Payload Too Large") == ["http-error"]
+
+
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        ("downloader: Unexpected HTTP response code 404", "http-error"),
+        ("downloader: HTTP/1.1 503 Service Unavailable", "http-error"),
+        ("downloader: CoAP response code 4.04", "coap-error"),
+    ],
+)
+def test_an_update_that_the_server_refused_is_first_what_the_server_said(
+    told: str, cause: str
+) -> None:
+    failed = "[00:00:44.707,000] <err> fota_download: Download client error"
+    found = _causes(f"[00:00:44.706,000] <err> {told}", failed)
+    assert found == [cause, "download-failed"]
