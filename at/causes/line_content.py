@@ -52,10 +52,11 @@ _NO_ERROR = re.compile(
     r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
     r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*"
+    r"|could not parse dns str\b.*"  # of Nordic's modem_info, for a context without a second server
     r"|\bpin not connected\b"  # of ubxlib, which tells what it was given
     r"|\bmodem_cellular\w*: event timeout\b"  # of Zephyr, whose next step is then due
     # of nRF Cloud's predictions for GPS, which are then asked for anew
-    r"|_pgps: (?:Data expired|Find prediction|prediction idx|Ignoring packet).*"
+    r"|_pgps: (?:Data expired|Find prediction|prediction (?:idx|num)|Ignoring packet).*"
     r"|\bprocessing P-GPS data.*",
     re.IGNORECASE,
 )
