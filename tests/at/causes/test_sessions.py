@@ -390,14 +390,19 @@ def test_a_shell_that_knows_no_command_has_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "cause"),
     [
-        "[00:00:01.000,000] <err> lte_lc: Could not send AT command, error: -5",
-        "[00:00:50.287,688] <wrn> modem_chat: nordic_dial_chat_script: timed out",
+        ("[00:00:01.000,000] <err> lte_lc: Could not send AT command, error: -5", "line-end"),
+        (
+            "[00:00:50.287,688] <wrn> modem_chat: nordic_dial_chat_script: timed out",
+            "stopped-answering",
+        ),
     ],
 )
-def test_a_command_that_was_not_answered_tells_of_no_network_and_no_connection(line: str) -> None:
-    assert _causes("+CEREG: 5", line)[0] == "line-end"
+def test_a_command_that_was_not_answered_tells_of_no_network_and_no_connection(
+    line: str, cause: str
+) -> None:
+    assert _causes("+CEREG: 5", line)[0] == cause
     assert not {"no-cell", "pdn-inactive"} & {*_causes("+CEREG: 5", line)}
 
 
