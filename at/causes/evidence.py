@@ -143,6 +143,8 @@ class Evidence:
             self._facts.note("returned", 1)
         if result is not None:
             self._finish(*result)
+        elif "+CME ERROR:" in rest:  # a library's own print stands before its number
+            self._answered()
 
     def _note_sent(self, command: str, *, told: bool) -> None:
         """Note a command. `told`: a sentence of firmware holds it, which logs no answer to it."""

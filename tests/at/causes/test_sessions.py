@@ -79,6 +79,7 @@ def test_what_ended_without_an_error_is_no_trouble(line: str) -> None:
         '{"rx":"SARA-R410M"}',
         "2024-05-06T10:00:00Z [debug    ] rx                    data=SARA-R410M",
         "[DEBUG] [CellularLib] Recv: SARA-R410M",
+        "+CME ERROR:[3216] < 3 > /+CME ERROR:",
     ],
 )
 def test_a_modem_answers_whose_answers_stand_in_no_form_that_is_known(line: str) -> None:
