@@ -156,7 +156,7 @@ SHAPES = (
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
         _whole(rf"{PROMPT}(?P<text>{_NAMED}.*)"),
-        _whole(rf"(?:{PROMPT}|{_LINUX}|(?=slm AT))(?P<text>.*)"),
+        _whole(rf"(?:{PROMPT}|{_LINUX}|slm AT.*)(?P<text>.*)"),  # the shell's echo
         Rest.RECEIVED,
     ),
     Shape(
