@@ -124,11 +124,9 @@ class IdentityRedactor:
         return "".join(map(self._line, _LINE.findall(text)))
 
     def note_written(self, before: bytes, after: bytes) -> None:
-        """Note how a line was redacted: what it writes has another digest from here on."""
-        if before == after:
-            return
+        """Note how a line was redacted, now or before: what it writes has the digest that is left."""
         was, now = written_credential(before), written_credential(after)
-        if was is not None and now is not None and was != now:
+        if was is not None and now is not None:
             self._written[was] = now.digest
 
     def _line(self, text: str) -> str:
