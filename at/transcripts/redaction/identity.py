@@ -124,7 +124,7 @@ class IdentityRedactor:
         return "".join(map(self._line, _LINE.findall(text)))
 
     def note_written(self, before: bytes, after: bytes) -> None:
-        """Note how a line was redacted, now or before: what it writes has the digest that is left."""
+        """Note how a line was redacted, now or before: the digest is that of what is left."""
         was, now = written_credential(before), written_credential(after)
         if was is not None and now is not None:
             self._written[was] = now.digest
