@@ -109,6 +109,8 @@ class Facts(dict[str, Fact]):
 
         A modem that was on is off until firmware turns it on, of which a log may say nothing.
         """
+        if self.pop("restart_told", None) is None and "boots" in self:
+            self.count("restarts")
         self.count("boots")
         if self.is_on:
             self.pop("fun")

@@ -364,6 +364,22 @@ def test_a_connection_that_fails_without_a_network_is_no_fault_of_the_server(
     assert ("server-unreachable" in _causes(*log)) is blamed
 
 
+@pytest.mark.parametrize(
+    ("before", "blamed"),
+    [
+        ("[00:00:40.300,000] <inf> app: sending 512 bytes", True),
+        ("[00:00:40.300,000] <inf> app: update is whole, rebooting", False),
+        ("AT#XRESET\nOK", False),
+    ],
+)
+def test_a_restart_that_no_line_explains_is_told(before: str, blamed: bool) -> None:
+    boot = "*** Booting nRF Connect SDK v2.9.0 ***"
+    for log in (2 * (boot, before), 3 * (boot, "+CEREG: 5", before)):
+        (found,) = causes_of_log("\n".join(log).encode())
+        assert not found.is_trouble
+        assert ("no line says why" in found.says) is blamed
+
+
 def test_a_modem_that_was_not_turned_on_again_after_a_restart_was_not_refused() -> None:
     boot = "*** Booting nRF Connect SDK v2.9.0 ***"
     status = ("AT+CEREG?", "+CEREG: 0,0", "OK")
