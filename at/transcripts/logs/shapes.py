@@ -160,6 +160,12 @@ SHAPES = (
         Rest.RECEIVED,
     ),
     Shape(
+        '---- Sent utf8 encoded message: "AT" ----',  # Visual Studio Code's Serial Monitor
+        _whole(r'---- Sent \w+ encoded message: "(?P<text>.*?)(?<!\\[rn])(?>(?:\\[rn])*)" ----'),
+        noise=_whole(r"---- (?:Open|Clos|Connect|Reopen)\w+ .*(?P<text>)"),
+        rest=Rest.RECEIVED,
+    ),
+    Shape(
         "command_lib: Token: {AT+X}",
         _whole(r"(?:generic_command command |Token: \{)(?P<text>AT.*?)\}?"),
         # A response goes on below its first line.

@@ -321,6 +321,11 @@ MARKED = {
         "2026-11-02 10:00:01 [    INFO] TX: {}", "2026-11-02 10:00:01 [   DEBUG] RX: {}"
     ),
     "a host's shell": log_of("uart:~$ > slm {}", "{}"),
+    "Visual Studio Code's Serial Monitor": (
+        "---- Opened the serial port /dev/ttyACM0 ----\n"
+        + log_of('---- Sent utf8 encoded message: "{}\\r\\n" ----', "{}")
+        + "---- Closed serial port /dev/ttyACM0 ----\n"
+    ),
     "a host's shell with its echo": log_of("uart:~$ slm {0}\nslm {0}", "{}"),
     "pppd's chat, as a web page shows it": log_of(
         "Nov 2 10:00:01 pi chat[611]: send ({}^M)", "Nov 2 10:00:01 pi chat[611]: {}^M"
