@@ -34,10 +34,21 @@ _UUID = re.compile(
 # UUIDs that name no device: nil, and those of the Bluetooth SIG.
 _NOBODY = re.compile(r"0{8}(?:-0{4}){3}-0{12}|.{8}-0000-1000-8000-00805f9b34fb", re.IGNORECASE)
 _LABELLED = re.compile(
-    r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn|phone number|own(?=: ))([^0-9a-z+]{0,5})"
+    r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn|phone number|own(?=: )"
+    r"|serial(?:[ _-]?(?:number|num|no|nr))?|s/n|snr|j-?link|tty\.usbmodem|cu\.usbmodem)"
+    r"([^0-9a-z+]{0,5})"
     r"(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
 )
+# What a path calls a person: below the directory of all users, or that of one who develops there.
+_HOME = re.compile(
+    r"(?i)(\b[A-Z]:[\\/]{1,4}Users[\\/]{1,4}|(?<![\w.])/Users/)(?!Public[\\/]|Shared/)"
+    r"[^\\/\"'<>|:;,\r\n]{1,64}(?=[\\/])"
+    r"|((?<![\w.])/home/)[\w.-]{1,64}"
+    r"(?=/(?:\.\w|(?:ncs|zephyr|nordic|nrf|work|project|dev|src|git|repo|venv|bin|snap"
+    r"|Documents|Downloads|Desktop)[\w-]*/))"
+)
+_HOME_SIGNS = ("sers\\", "sers/", "/home/")
 # It begins with a digit, by which the search is fast, and then looks at what is before that.
 _LONG_NUMBER = re.compile(
     r"[0-9](?:(?<![0-9a-z].)(?P<device>(?<=(?<![0-9a-z])nrf-.))?"
@@ -95,6 +106,8 @@ class Identifiers:
         return "".join(parts)
 
     def _part_replaced(self, text: str, *, typed: bool, sent: bool) -> str:
+        if not sent and any(sign in text for sign in _HOME_SIGNS):
+            text = _HOME.sub(lambda match: f"{match[1] or match[2]}user", text)
         if not _MAY_NAME.search(text) and not any(sign in text for sign in _SIGNED_SIGNS):
             return self._known_replaced(text)
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
@@ -225,7 +238,13 @@ class Identifiers:
                 return self.made_up.eid(number)
             case "msisdn" | "phone number" | "own" if len(number) < 17:
                 return self.made_up.phone(number)
-        return ""
+            case "imei" | "imeisv" | "meid" | "eid" | "msisdn" | "phone number" | "own":
+                return ""
+        # Shorter ones are rates and counters; a path puts zeros before it.
+        digits = number.lstrip("0")
+        if len(digits) > 7:
+            return number[: -len(digits)] + self.serial(digits)
+        return number if len(number) > 7 else ""
 
     def number(self, text: str) -> str:
         """Return another telephone number; a short one, or a name in its place, stays."""

@@ -105,6 +105,19 @@ NAMING = {
     "token that lost its end": ['%JWT: "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJRVUZCIn0QUFB"\r\n'],
     "token with a quote within": ['%JWT: "eyJhbGciOiJFUzI1N".eyJzdWIiOiJRVUZCIn0QUFB"\r\n'],
     "rest of a token in a log line": ["log eyJhbGciOiJFUzI1NiJ9eyJzdWIiOiJRVUZCIn0QUFB\r\n"],
+    "serial number of a probe": [
+        "Probe: S/N 481712345678\r\n",
+        "J-Link serial: 481712345678\r\n",
+        "port /dev/serial/by-id/usb-SEGGER_J-Link_000481712345678-if00\r\n",
+        "port /dev/tty.usbmodem0004817123456781\r\n",
+        '{"serialNumber": "481712345678"}\r\n',
+        "found: 481712345678.\r\n",
+    ],
+    "a person whose directory it is": [
+        "INFO data in C:\\Users\\Ada E\\AppData\\Local\r\n",
+        '{"path": "c:\\\\Users\\\\Ada\\\\ncs"}\r\n',
+        "INFO image (/home/ada/ncs/build/app.bin), /Users/ada/Downloads/a.zip\r\n",
+    ],
     "attestation that cannot be read": ['%ATTESTTOKEN: "QUFB.QkJC"\r\n'],
 }
 NAMES = re.compile(
@@ -136,6 +149,8 @@ NO_NAMES = [
     '#XSEND: "89014103211181157024A1B2"\r\n',
     "log: kit352656100367873 x352656100367872a deed352656100367872\r\n",
     "log: t202612011200000 n89470800123456789012, own 12345678 bytes\r\n",
+    "serial: 1000000 baud, SNR 12, serial 0 of 16, J-Link V7.94, /dev/tty.usbmodem14101\r\n",
+    "Subscribing to /home/kitchen/temp, https://host.example/Users/list/all\r\n",
     "OK\r\n",
     "AT\r",
     "\r\n",
