@@ -45,6 +45,11 @@ _CUT = re.compile(
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
 _TYPED = re.compile(r"\b\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
 """A command in a shell, behind which a forum may have lost the line ends."""
+_TYPED_TWICE = re.compile(
+    r"(?<=\s)(?P<typed>(?:slm|at) AT\S{0,200}) (?P=typed)(?=\s|$)", re.IGNORECASE
+)
+"""A command in a shell, and what the shell prints of it before the answer."""
+_BANNER = re.compile(r"\*\*\* .*\*\*\* *")
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
 """A line in Markdown, in bold or as code."""
 STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033\xa0", '"""" ')
@@ -102,11 +107,15 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
 
 def divided(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the lines and their numbers; of those that a forum put on one, each by itself."""
-    for number, line in numbered:
+    for number, text in numbered:
+        shell = ":~$ " in text
+        line = _TYPED_TWICE.sub(r"\g<typed>", text) if shell else text
         begins = [found.start() for found in _LOG_BEGINS.finditer(line)] if "<" in line else []
-        if ":~$ " in line:
-            begins += [found.start() for found in _TYPED.finditer(line)]
-        for begin, end in pairwise([0, *sorted(begins)[1:], len(line)]):
+        if shell:
+            begins = sorted([*begins, *(found.start() for found in _TYPED.finditer(line))])
+        # Before the first stands the mark of the tool that shows it, or the banner of a start.
+        banner = begins and _BANNER.fullmatch(line, 0, begins[0])
+        for begin, end in pairwise([0, *begins[0 if banner else 1 :], len(line)]):
             yield number, line[begin:end]
 
 

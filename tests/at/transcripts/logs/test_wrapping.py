@@ -455,3 +455,15 @@ def test_commands_in_a_shell_that_a_forum_put_on_one_line_are_each_one(program: 
         (Side.SENT, "AT+CFUN?"), (Side.RECEIVED, "+CFUN: 1"), (Side.RECEIVED, "OK"),
         (Side.SENT, "AT+CEER"), (Side.RECEIVED, "+CEER: no"), (Side.RECEIVED, "OK"),
     ]  # fmt: skip
+
+
+def test_what_a_shell_prints_again_of_a_command_on_one_line_is_left_out() -> None:
+    log = (
+        "*** Booting My Application v1.0 *** uart:~$ > slm AT+CFUN=1 slm AT+CFUN=1 OK uart:~$ > slm"
+        ' AT#XPING="192.0.2.7",4,9 slm AT#XPING="192.0.2.7",4,9 ERROR uart:~$ \n'
+    )
+    assert read(log) == [
+        (Side.RECEIVED, "*** Booting My Application v1.0 ***"),
+        (Side.SENT, "AT+CFUN=1"), (Side.RECEIVED, "OK"),
+        (Side.SENT, 'AT#XPING="192.0.2.7",4,9'), (Side.RECEIVED, "ERROR"),
+    ]  # fmt: skip
