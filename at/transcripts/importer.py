@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from at.transcripts.logs.lines import LogLine, Side, begins_exchange, seconds_between
 from at.transcripts.logs.reader import ReadLog, Told, read_log, untold
+from at.transcripts.logs.shapes import SHELL_ECHO
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
@@ -33,7 +34,11 @@ def import_log(log: bytes, *, keep_identity: bool = False, told: Told = untold) 
     Raises TranscriptError if it is none of a modem's AT commands; the message says what it is like.
     """
     read = read_log(log, told)
-    lines = [line for line in read.lines if line.side is not Side.LOG or read.of_the_kit]
+    lines = [
+        line
+        for line in read.lines
+        if line.side is not Side.LOG or (read.of_the_kit and not SHELL_ECHO.match(line.text))
+    ]
     recorder = Recorder(Redactor(identity=not keep_identity))
     steps = _recorded(told("redacting", lines), recorder)
     present = {step.direction for step in steps}

@@ -27,6 +27,8 @@ COMMAND = re.compile(
     re.IGNORECASE,
 )
 """How a command begins."""
+SHELL_ECHO = re.compile(r"slm AT")
+"""How a line begins that the shell of Serial Modem's host prints of a command again."""
 NAMED_ANSWER = re.compile(_NAMED)
 """How an answer or a notice with a name begins."""
 
@@ -156,7 +158,7 @@ SHAPES = (
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
         _whole(rf"{PROMPT}(?P<text>{_NAMED}.*)"),
-        _whole(rf"(?:{PROMPT}|{_LINUX}|slm AT.*)(?P<text>.*)"),  # the shell's echo
+        _whole(rf"(?:{PROMPT}|{_LINUX}|(?=slm AT))(?P<text>.*)"),
         Rest.RECEIVED,
     ),
     Shape(

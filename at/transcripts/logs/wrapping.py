@@ -6,7 +6,7 @@ What a logger took out of it is put back.
 import html
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from at.protocol import kit_log
 from at.transcripts.logs.leads import FENCE
@@ -45,9 +45,7 @@ _CUT = re.compile(
 _LOG_BEGINS = re.compile(kit_log.BEGIN)
 _TYPED = re.compile(r"\b\w+:~\$(?: (?:> )?(?:\w+ )?at\b|\s*$)", re.IGNORECASE)
 """A command in a shell, behind which a forum may have lost the line ends."""
-_TYPED_TWICE = re.compile(
-    r"(?<=\s)(?P<typed>(?:slm|at) AT\S{0,200}) (?P=typed)(?=\s|$)", re.IGNORECASE
-)
+_TYPED_TWICE = re.compile(r"(?<=\s)(slm AT\S{0,200}) (?P<echo>\1)(?=\s|$)", re.IGNORECASE)
 """A command in a shell, and what the shell prints of it before the answer."""
 _BANNER = re.compile(r"\*\*\* .*\*\*\* *")
 _EMPHASIS = re.compile(r"\s*(?P<mark>\*\*|`)(?P<text>[^*`\s][^*`]*)(?P=mark)\s*")
@@ -107,12 +105,12 @@ def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
 
 def divided(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the lines and their numbers; of those that a forum put on one, each by itself."""
-    for number, text in numbered:
-        shell = ":~$ " in text
-        line = _TYPED_TWICE.sub(r"\g<typed>", text) if shell else text
+    for number, line in numbered:
         begins = [found.start() for found in _LOG_BEGINS.finditer(line)] if "<" in line else []
-        if shell:
-            begins = sorted([*begins, *(found.start() for found in _TYPED.finditer(line))])
+        if ":~$ " in line:
+            begins += [found.start() for found in _TYPED.finditer(line)]
+            echoes = (found.span("echo") for found in _TYPED_TWICE.finditer(line))
+            begins = sorted([*begins, *chain.from_iterable(echoes)])
         # Before the first stands the mark of the tool that shows it, or the banner of a start.
         banner = begins and _BANNER.fullmatch(line, 0, begins[0])
         for begin, end in pairwise([0, *begins[0 if banner else 1 :], len(line)]):

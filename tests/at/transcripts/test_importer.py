@@ -45,6 +45,10 @@ LOGS = {
         "20:33:42.634 >> AT+CGMR\\r\n"
         "20:33:42.646 << mfw_nrf9160_1.3.7\\r\\n\n20:33:42.647 << OK<CR><LF>\n"
     ),
+    "a host's shell, which prints a command again": (
+        "uart:~$ slm AT+CGMR\nslm AT+CGMR\nmfw_nrf9160_1.3.7\nOK\nuart:~$ \n"
+    ),
+    "that shell on one line": "uart:~$ > slm AT+CGMR slm AT+CGMR\nmfw_nrf9160_1.3.7\nOK\n",
     "colours": "\x1b[1;32m>> AT+CGMR\x1b[0m\n<< mfw_nrf9160_1.3.7\n<< OK\n",
 }
 
@@ -58,7 +62,7 @@ def test_the_same_session_comes_out_of_every_kind_of_log(name: str) -> None:
         (RECEIVED, b"OK\r\n"),
     ]
     assert imported.transcript.header["firmware"] == "mfw_nrf9160_1.3.7"
-    assert imported.skipped == (name == "desktop tool")
+    assert imported.skipped == (name == "desktop tool" or "slm AT" in LOGS[name])
 
 
 def test_times_begin_with_the_session_and_pass_midnight() -> None:

@@ -326,7 +326,6 @@ MARKED = {
         + log_of('---- Sent utf8 encoded message: "{}\\r\\n" ----', "{}")
         + "---- Closed serial port /dev/ttyACM0 ----\n"
     ),
-    "a host's shell with its echo": log_of("uart:~$ slm {0}\nslm {0}", "{}"),
     "pppd's chat, as a web page shows it": log_of(
         "Nov 2 10:00:01 pi chat[611]: send ({}^M)", "Nov 2 10:00:01 pi chat[611]: {}^M"
     ),

@@ -457,13 +457,16 @@ def test_commands_in_a_shell_that_a_forum_put_on_one_line_are_each_one(program: 
     ]  # fmt: skip
 
 
-def test_what_a_shell_prints_again_of_a_command_on_one_line_is_left_out() -> None:
+def test_what_a_shell_prints_again_of_a_command_on_one_line_is_no_part_of_it() -> None:
     log = (
         "*** Booting My Application v1.0 *** uart:~$ > slm AT+CFUN=1 slm AT+CFUN=1 OK uart:~$ > slm"
-        ' AT#XPING="192.0.2.7",4,9 slm AT#XPING="192.0.2.7",4,9 ERROR uart:~$ \n'
+        ' AT#XPING="192.0.2.7",4,9 slm AT#XPING="192.0.2.7",4,9 ERROR uart:~$ > slm AT slm AT OK\n'
     )
-    assert read(log) == [
+    echoes = [text for side, text in read(log) if side is Side.LOG]
+    assert echoes == ["slm AT+CFUN=1", 'slm AT#XPING="192.0.2.7",4,9', "slm AT"]
+    assert [line for line in read(log) if line[0] is not Side.LOG] == [
         (Side.RECEIVED, "*** Booting My Application v1.0 ***"),
         (Side.SENT, "AT+CFUN=1"), (Side.RECEIVED, "OK"),
         (Side.SENT, 'AT#XPING="192.0.2.7",4,9'), (Side.RECEIVED, "ERROR"),
+        (Side.SENT, "AT"), (Side.RECEIVED, "OK"),
     ]  # fmt: skip
