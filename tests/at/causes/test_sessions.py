@@ -392,6 +392,15 @@ def test_the_number_of_a_supply_that_no_modem_runs_on_is_none() -> None:
     assert _causes("AT%XVBAT", "%XVBAT: 3099", "OK") == ["supply-low"]
 
 
+@pytest.mark.parametrize(
+    ("line", "certainty"),
+    [("GNSS blocked by LTE activity", "possible"), ("GNSS: no fix after 300 s", "likely")],
+)
+def test_gnss_that_waits_for_lte_has_not_failed_yet(line: str, certainty: str) -> None:
+    found = causes_of_log(f"[00:02:06.300,000] <wrn> gnss: {line}\n".encode())
+    assert [(one.cause, one.certainty) for one in found] == [("gnss-no-fix", certainty)]
+
+
 def test_a_connection_that_the_kit_ended_was_not_refused() -> None:
     online = "+CEREG: 5"
     for line, certainty in (
