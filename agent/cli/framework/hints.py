@@ -62,11 +62,10 @@ def pasteable_hint(
 def _meant_kit(message: str, session: Session) -> str:
     """Return the hint for a port that is not there, where the profile has a kit of such a name."""
     typed = session.port or os.environ.get("CELLAGENT_PORT", "")
-    kits = session.loaded.profile.kits if "loaded" in vars(session) else {}
-    named = [kit.port for name, kit in kits.items() if message == f"there is no port {name}"]
-    if not named and typed and f"there is no port {typed}" in message:
-        named = get_close_matches(typed, kits, n=1, cutoff=NEAR)
-    return f"did you mean {named[0]!r}?" if named else ""
+    if not (typed and "loaded" in vars(session) and f"there is no port {typed}" in message):
+        return ""
+    near = get_close_matches(typed, session.loaded.profile.kits, n=1, cutoff=NEAR)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _of_the_key(message: str) -> str:

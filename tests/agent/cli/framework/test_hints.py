@@ -171,18 +171,6 @@ def test_a_mistyped_kit_is_answered_with_the_one_that_the_profile_has(
     assert pasteable_hint(hint, "there is no port COM3", session) == hint
 
 
-def test_a_kit_that_is_named_where_a_port_is_asked_for_is_answered_with_its_port(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    write_profile("lab", {"kits": {"left": {"port": "COM1"}, "right": {"port": "COM2"}}}, {})
-    set_default_profile("lab")
-    session = Session()
-    assert session.loaded.name == "lab"
-    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "plan", "left", "COM2"])
-    whole = "did you mean `cellagent provision plan COM1 COM2`?"
-    assert pasteable_hint("is it plugged in?", "there is no port left", session) == whole
-
-
 def test_a_hint_has_the_port_and_the_profile_of_the_command() -> None:
     check, login = "`cellagent modem check`", "`cellagent login api_key`"
     assert pasteable_hint(check, "", Session()) == check
