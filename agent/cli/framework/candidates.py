@@ -57,15 +57,8 @@ def complete_kit(
     return _going_on([*_kits(ctx), *_system_ports()], typed)
 
 
-def complete_port(
-    _ctx: click.Context, _of: click.Parameter, typed: str
-) -> list[str] | list[CompletionItem]:
-    """Return the serial ports of this system that go on from what is typed; else ask for files."""
-    return _going_on(_system_ports(), typed)
-
-
 def complete_value(
-    ctx: click.Context, of: click.Parameter, typed: str
+    ctx: click.Context, _of: click.Parameter, typed: str
 ) -> list[str] | list[CompletionItem]:
     """Return the words that the value of the key before may be; else ask for files."""
     from agent.config.parse import key_type
@@ -73,7 +66,7 @@ def complete_value(
 
     key = ctx.params.get("key") or ""
     if key.endswith("port"):
-        return complete_port(ctx, of, typed)
+        return _going_on(_system_ports(), typed)
     words: tuple[object, ...] = ()
     with suppress(ConfigError):
         kind = key_type(key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 from msgspec import Struct
 
-from agent.cli.framework.candidates import complete_port
+from agent.cli.framework.candidates import complete_kit
 from agent.cli.framework.command import note, together
 from agent.cli.framework.session import Session, modem_on
 from agent.config.kits import port_of
@@ -41,7 +41,7 @@ _CERTIFICATE = re.compile(
 _PLACE = re.compile(r"\d+-[\d.]+$")  # of a hub; a slot may also be that of a port
 
 take_options = together(
-    click.argument("boards", nargs=-1, metavar="[BOARD...]", shell_complete=complete_port),
+    click.argument("boards", nargs=-1, metavar="[BOARD...]", shell_complete=complete_kit),
     click.option("--all", "all_kits", is_flag=True, help="Every kit that is plugged in."),
     click.option("--expect", type=click.IntRange(1), help="Stop before a write at another number."),
     click.option(

@@ -226,7 +226,7 @@ async def test_an_option_that_only_the_profile_has_is_answered_with_its_key(
         ("cellagent cloud serve --fault tls", 4, ["tls-wrong-certificate"]),
         ("cellagent ports --port le", 3, ["left"]),
         ("cellagent ports --profile standin --port le", 5, ["le"]),
-        ("cellagent provision plan le", 3, ["le"]),
+        ("cellagent provision plan le", 3, ["left"]),
         ("cellagent config set kit.port le", 4, ["le"]),
     ],
 )
