@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import TYPE_CHECKING, get_args
@@ -91,9 +92,26 @@ async def command(
             if not answer.ok:
                 error = rejection(line, answer)
                 if not session.json:
-                    explain(error, pasteable_hint(error.hint, str(error), session))
+                    hint = (_quotes_taken(line) if line in commands else "") or error.hint
+                    explain(error, pasteable_hint(hint, str(error), session))
                 return exit_code_of(error)
     return 0
+
+
+_PARAMETER = re.compile(r"\d\d/\d\d/\d\d,[^,]*|[^,]+")  # of a time the comma is no end
+_NUMBER = re.compile(r"-?\d+")
+
+
+def _quotes_taken(line: str) -> str:
+    """Return the hint for a command whose texts have no quotes: a shell takes them; "" for none."""
+    name, _, given = line.partition("=")
+    if '"' in given or given.startswith("?") or without_secrets(line) != line:
+        return ""
+    quoted = _PARAMETER.sub(
+        lambda each: each[0] if _NUMBER.fullmatch(each[0]) else f'"{each[0]}"', given
+    )
+    meant = shlex.join(["cellagent", "modem", "at", f"{name}={quoted}"])
+    return f"a text needs its quotes, which the shell takes: `{meant}`" if quoted != given else ""
 
 
 def _note_strays(items: Iterable[Item]) -> None:

@@ -58,6 +58,27 @@ def test_an_error_of_a_recording_says_that_it_may_lack_the_command(tmp_path: Pat
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("AT+CCLK=26/11/22,12:00:00+00", "'AT+CCLK=\"26/11/22,12:00:00+00\"'"),
+        ("AT+CGDCONT=0,IP,iot.example", '\'AT+CGDCONT=0,"IP","iot.example"\''),
+        ("AT+CPWD=SC,1234,9876", ""),  # what is a secret is not said again
+        ("AT+CFUN=9", ""),
+        ("AT+FOO=?", ""),
+    ],
+)
+def test_a_text_whose_quotes_the_shell_took_is_shown_with_them(typed: str, meant: str) -> None:
+    run = cellagent("modem", "at", "--port", "virtual:", typed)
+    assert run.returncode == 1
+    assert ("which the shell takes" in run.stderr) is bool(meant)
+    assert f"`cellagent modem at {meant} --port virtual:`" in run.stderr or not meant
+    assert (
+        "which the shell takes"
+        not in cellagent(*("modem", "at", "--port", "virtual:", "-"), stdin=f"{typed}\n").stderr
+    )
+
+
 def test_nothing_is_sent_where_a_later_command_is_none() -> None:
     run = cellagent("modem", "at", "--port", "virtual:", "AT+CFUN=0", "AT", "+CEREG?")
     assert (run.returncode, run.stdout) == (2, "")
