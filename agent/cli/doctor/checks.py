@@ -158,6 +158,9 @@ async def look_at_services(session: Session) -> Checks:
             yield Line(check, "fail", f"no answer within {_HOST_S:.0f} s", again)
         except AgentError as error:
             mended = f"`cellagent login --profile {shlex.quote(configuration.name)} {name}`"
+            origin = configuration.secrets.origin(name)
+            if origin is not None and origin.kind in {"environment", "credentials"}:  # it stays
+                mended = configuration.secrets.replacing(name, unattended=False)
             is_refused = type(error).exit_code == 5
             other = _hosts_of(configuration) if isinstance(error, BadAnswer) else again
             yield Line(check, "fail", str(error), mended if is_refused else error.hint or other)

@@ -68,6 +68,12 @@ async def test_a_host_that_is_away_and_a_refused_secret_fail_with_the_way_out(
     assert found["host api"]["state"] == "fail"
     assert "127.0.0.1:9" in found["host api"]["says"]
     assert found["api key"]["next"] == "cellagent login --profile lab api_key"
+    given = {"CELLAGENT_API_KEY": "canary-no-key-0002"}
+    done = await cellagent("doctor", "--json", "--port", "virtual:", environment=given)
+    [found_again] = [line for line in done.lines if line["check"] == "api key"]
+    assert found_again["next"] == (
+        "api_key is of the environment: set CELLAGENT_API_KEY to a valid one"
+    )
 
 
 @pytest.mark.parametrize("fault", ["redirect", "deep-json"])
