@@ -30,6 +30,8 @@ async def command(
     session: Session, way: str | None, *, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
     """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
+    import msgspec
+
     from agent.auth.modem_jwt import ask_modem
     from agent.http.client import refuse_any_kit
     from agent.location.locator import LocationMethod, LocationOptions, locator_for
@@ -51,6 +53,9 @@ async def command(
             ask = ask_modem(modem, profile.provisioning.security_tag)
         gate = partial(require_firmware, modem) if modem else refuse_any_kit
         client = await stack.enter_async_context(session.client(ask_modem=ask, kit_gate=gate))
+        if way == "cell":  # it needs no Wi-Fi, wherever that is to come from
+            without = msgspec.structs.replace(profile.location, wifi="none")
+            profile = msgspec.structs.replace(profile, location=without)
         locator = locator_for(profile, kit, client, modem, location_options)
         async with waiting("looking for the position", session):
             fix = await locator.locate(LocationMethod(way) if way else None)

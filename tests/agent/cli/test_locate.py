@@ -42,6 +42,17 @@ async def test_a_kit_that_is_not_plugged_in_is_told_where_its_wifi_is_enough(
     assert "no kit with serial number 1 is plugged in: this host is located by" in done.err
 
 
+async def test_a_companion_that_is_not_set_is_no_trouble_where_no_wifi_is_asked_for(
+    located_kit: LocatedKit,
+) -> None:
+    set_value("location.wifi", "companion", profile="sim")
+    set_value("kit.companion_port", "", profile="sim")
+    done = await located_kit.run("locate", "--json")
+    assert (done.code, done.lines[0]["error"]["kind"]) == (2, "usage")
+    done = await located_kit.run("locate", "--with", "cell", "--json")
+    assert (done.code, done.lines[0]["with"]) == (0, "cell"), done.out
+
+
 async def test_the_switches_of_locate_reach_the_service(located_kit: LocatedKit) -> None:
     plain = (await located_kit.run("locate", "--with", "wifi", "--json")).lines[0]
     sure = (await located_kit.run("locate", "--with", "wifi", "--high-confidence", "--json")).lines[
