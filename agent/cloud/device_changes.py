@@ -69,6 +69,12 @@ class UpdateDeviceTags(Change):
         headers = if_match(self.version)
         return Request("PUT", f"{self.path}/tags", headers=headers, json=list(self.tags))
 
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what a tag may hold, where one was refused."""
+        if status == 422:
+            return "a tag has letters, digits and `_`, `.`, `@`, `:`, `#`, `-` alone, and no blank"
+        return Change.advice(self, status, code)
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateDeviceState(Change):

@@ -4,7 +4,7 @@ import pytest
 
 from agent.cloud import DeviceCloud
 from agent.cloud.device_changes import UpdateDeviceName
-from agent.errors import NotFound, PreconditionFailed, UsageError
+from agent.errors import AgentError, NotFound, PreconditionFailed, UsageError
 from agent.standin.device_cloud import seed
 
 
@@ -43,6 +43,15 @@ async def test_tags_and_state_are_changed_and_null_deletes(cloud: DeviceCloud) -
     await cloud.delete(seed.FREE_FORM)
     with pytest.raises(NotFound):
         await cloud.device(seed.FREE_FORM)
+
+
+async def test_what_a_tag_may_hold_is_said_where_one_is_refused(cloud: DeviceCloud) -> None:
+    with pytest.raises(AgentError) as refused:
+        await cloud.set_tags(seed.GENERIC, ["north door"])
+    assert "a tag has letters, digits and `_`" in refused.value.hint
+    with pytest.raises(NotFound) as missing:
+        await cloud.set_tags("no-such-device", ["north"])
+    assert "cellagent device list" in missing.value.hint
 
 
 @pytest.mark.contract("D5.2")
