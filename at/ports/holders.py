@@ -36,14 +36,17 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
         # What pyserial calls socket:// or rfc2217:// is a port of the network, too.
         _, url, address = name.partition("://")
-        near = [f"tcp://{address}"] if url else get_close_matches(name, _like(name), 1, 0.8)
+        if not url and re.fullmatch(r"[^/\s:]+:\d+", name):
+            address = name
+        near = [f"tcp://{address}"] if address else get_close_matches(name, _like(name), 1, 0.8)
         hint = f"did you mean {near[0]!r}?" if near else "is it plugged in?"
         return PortNotFound(
             f"there is no port {shown}", hint=f"{hint} `cellagent ports` lists them"
         )
     # Where the driver asks for the speed, its error has the number in words alone.
     if code == errno.ENOTTY or f"({errno.ENOTTY}, " in str(error):
-        return PortError(f"{shown} is no serial port", hint="`cellagent ports` lists them")
+        hint = f"did you mean {f'replay:{name}'!r}? " if Path(device).is_file() else ""
+        return PortError(f"{shown} is no serial port", hint=f"{hint}`cellagent ports` lists them")
     why = os.strerror(code) if code else error  # pyserial's own text has it twice
     return PortError(f"{shown} cannot be opened: {why}", hint="`cellagent ports` lists them")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import grp
 import os
 import pwd
@@ -207,8 +208,17 @@ def test_a_port_that_is_named_as_its_kind_is_was_not_mistyped_for_another_kind(
     assert error.hint == f"{hint} `cellagent ports` lists them"
 
 
-@pytest.mark.parametrize("kind", ["socket", "rfc2217"])
-def test_a_url_of_pyserial_is_answered_with_ours(kind: str) -> None:
-    url = f"{kind}://127.0.0.1:4000"
+def test_a_file_in_place_of_a_port_may_be_a_transcript(tmp_path: Path) -> None:
+    file = tmp_path / "session.transcript"
+    file.write_text("> AT\n< OK\n")
+    error = opening_error(str(file), str(file), OSError(errno.ENOTTY, "no terminal"))
+    assert f"did you mean 'replay:{file}'?" in error.hint
+    error = opening_error("/dev/null", "/dev/null", OSError(errno.ENOTTY, "no terminal"))
+    assert error.hint == "`cellagent ports` lists them"
+
+
+@pytest.mark.parametrize("kind", ["socket://", "rfc2217://", ""])
+def test_a_url_of_pyserial_and_a_bare_address_are_answered_with_ours(kind: str) -> None:
+    url = f"{kind}127.0.0.1:4000"
     hint = opening_error(url, url, FileNotFoundError(2, "nothing")).hint
     assert "did you mean 'tcp://127.0.0.1:4000'?" in hint
