@@ -64,7 +64,8 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
             async with waiting(f"asking the service about {name}", session):
                 await try_secret(configuration, name, text)
         except Unavailable as error:
-            accepted, says, code = None, f"not tried: {error}", code or error.exit_code
+            accepted, says = None, with_hint(f"not tried: {error}", error.hint)
+            code = code or error.exit_code
         except AgentError as error:
             # What a credential's error advises is how to replace one that is kept.
             refused = isinstance(error, CredentialError)
@@ -78,7 +79,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
             continue
         say(f"{name}: {says}" + (f"; kept in {kept}" if kept else "; not kept"))
         for line in opens if kept else ():
-            say(f"  now works: {line}")
+            say(f"  {'now works' if accepted else 'to try it'}: {line}")
         origin = configuration.secrets.origin(name)
         if kept and origin is not None and origin.kind in {"environment", "credentials"}:
             note(f"{origin.where} takes precedence over it while it is set")

@@ -50,12 +50,16 @@ async def test_what_is_refused_is_not_kept(standin: StandIn, private_home: Path)
 
 async def test_what_cannot_be_tried_is_kept_and_told(private_home: Path) -> None:
     write_profile("lab", {"hosts": {"device_cloud": "http://127.0.0.1:9"}}, {})
-    words = ("login", "api_key", "--profile", "lab", "--json")
-    done = await cellagent(*words, stdin="canary-a-key-0001\n")
+    words = ("login", "api_key", "--profile", "lab")
+    done = await cellagent(*words, "--json", stdin="canary-a-key-0001\n")
     (told,) = done.lines
     assert (done.code, told["accepted"]) == (6, None)
     assert told["kept"]
     assert "canary" not in done.out + done.err
+    done = await cellagent(*words, stdin="canary-a-key-0002\n")
+    assert "the address is hosts.device_cloud of profile lab" in done.out
+    assert "  to try it: cellagent device list --profile lab" in done.out
+    assert "now works" not in done.out
 
 
 async def test_a_running_agent_is_told_to_need_a_reload_for_what_is_kept(
