@@ -40,6 +40,11 @@ _LABELLED = re.compile(
     r"(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
 )
+# A serial number in hex, behind the name of a kit, as Linux and the tools of Nordic print it.
+_USB_SERIAL = re.compile(
+    r"(?<=_)(?=[0-9A-F]*[0-9])[0-9A-F]{9,32}(?=-if[0-9]{2}(?![0-9A-Za-z]))"
+    r"|(?<=THINGY91X_)[0-9A-F]{9,16}(?![0-9A-Za-z_])"
+)
 # What a path calls a person: below the directory of all users, or that of one who develops there.
 _HOME = re.compile(
     r"(?i)(\b[A-Z]:[\\/]{1,4}Users[\\/]{1,4}|(?<![\w.])/Users/)(?!Public[\\/]|Shared/)"
@@ -113,6 +118,7 @@ class Identifiers:
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m) or m[3]}", text)
+        text = _USB_SERIAL.sub(lambda match: self.serial(match.group()), text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
         text = _DIALLED.sub(lambda match: match[1] + self.made_up.phone(match[2]), text)
         if typed:

@@ -113,6 +113,11 @@ NAMING = {
         '{"serialNumber": "481712345678"}\r\n',
         "found: 481712345678.\r\n",
     ],
+    "serial number of a kit on USB": [
+        "kit THINGY91X_AB1234567890 <- that one\r\n",
+        "port /dev/serial/by-id/usb-Acme_Kit_X_UART_AB1234567890-if02\r\n",
+        "ID_SERIAL=Acme_Kit_AB1234567890\r\n",
+    ],
     "a person whose directory it is": [
         "INFO data in C:\\Users\\Ada E\\AppData\\Local\r\n",
         '{"path": "c:\\\\Users\\\\Ada\\\\ncs"}\r\n',
@@ -150,6 +155,7 @@ NO_NAMES = [
     "log: kit352656100367873 x352656100367872a deed352656100367872\r\n",
     "log: t202612011200000 n89470800123456789012, own 12345678 bytes\r\n",
     "serial: 1000000 baud, SNR 12, serial 0 of 16, J-Link V7.94, /dev/tty.usbmodem14101\r\n",
+    "usb-Acme_Kit-if00, THINGY91X_UART, FEED_CAFE-if0, kit_DEADBEEF-iface\r\n",
     "Subscribing to /home/kitchen/temp, https://host.example/Users/list/all\r\n",
     "OK\r\n",
     "AT\r",
