@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentGroup, OfflineCommand, emit, note
-from agent.cli.framework.file_type import FILE
+from agent.cli.framework.file_type import FILE, OUTPUT_FILE
 from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.errors import AgentError, UsageError
 from agent.location import pgps_file
@@ -48,7 +48,7 @@ def command() -> None:
 @click.option("--filtered", is_flag=True, help="Only what can be seen from the serving cell.")
 @click.option("--mask", type=click.IntRange(0, 90), help="Elevation in degrees.")
 @click.option("--get", is_flag=True, help="By the deprecated GET; only with location.legacy.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the data in this file.")
+@click.option("--out", type=OUTPUT_FILE, help="Keep the data in this file.")
 async def agnss(
     session: Session,
     types: str | None,
@@ -139,7 +139,7 @@ def decode(session: Session, file: Path) -> None:
 @click.option("--count", type=int, help=_COUNT_HELP)
 @click.option("--interval", type=int, help=_INTERVAL_HELP)
 @click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
+@click.option("--out", type=OUTPUT_FILE, help="Keep the file.")
 async def pgps(
     session: Session, count: int | None, interval: int | None, start: str | None, out: Path | None
 ) -> None:

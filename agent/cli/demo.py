@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
+from agent.cli.framework.file_type import OUTPUT_FILE
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress, width_of_text, wrapped
 from agent.errors import AgentError, UsageError
@@ -38,7 +39,7 @@ What next:
 
 @agent_command("cellagent demo --json", OfflineCommand)
 @click.option(
-    "--write-image", type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    "--write-image", type=OUTPUT_FILE,
     metavar="FILE", help="Write the image that it installs, to try `fota offer` with.",
 )  # fmt: skip
 @click.option("--image-version", metavar="X.Y.Z", help="With --write-image: in place of its own.")

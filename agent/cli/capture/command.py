@@ -11,7 +11,7 @@ import click
 
 from agent.cli.capture.chunk_sources import read_chunks
 from agent.cli.framework.command import OfflineGroup, emit, note, say
-from agent.cli.framework.file_type import FILE
+from agent.cli.framework.file_type import FILE, OUTPUT_FILE
 from agent.cli.framework.saved_text import read_pieces
 from agent.errors import AgentError, UsageError
 
@@ -99,11 +99,7 @@ def encode(_session: Session, mtu: int) -> None:
 )
 @_SOURCE
 @click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="OUT",
-    help="Where the first dump goes.",
+    "--out", type=OUTPUT_FILE, required=True, metavar="OUT", help="Where the first dump goes."
 )
 @click.option("--elf", type=FILE, help="The firmware's ELF file: names the function that crashed.")
 def coredump(session: Session, source: BinaryIO, out: Path, elf: Path | None) -> None:

@@ -17,6 +17,7 @@ import agent
 from agent.cli.doctor import checks
 from agent.cli.doctor.checks import Checks, Line
 from agent.cli.framework.command import agent_command, emit, json_line, note, say
+from agent.cli.framework.file_type import OUTPUT_FILE
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
@@ -32,7 +33,7 @@ _EACH_S = 45.0
 @agent_command("cellagent doctor --report doctor.zip")
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     metavar="FILE.zip",
     help="Write all of it to a file without secrets and identities, fit for a public issue.",
 )

@@ -21,5 +21,16 @@ class _WholeFile(click.Path):
 WHOLE_FILE = _WholeFile(exists=True, dir_okay=False)
 """A file whose size is known, and which is read more than once."""
 
+
+class _OutputFile(click.Path):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if value == "-":
+            self.fail("- is no file: name one (./- is called so)", param, ctx)
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+OUTPUT_FILE = _OutputFile(dir_okay=False, writable=True)
+"""A file that is written; standard output has what is said of it."""
+
 FILE_OR_INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True)
 """The same as text, or `-` for standard input."""

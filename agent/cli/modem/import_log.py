@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
-from agent.cli.framework.file_type import FILE_OR_INPUT
+from agent.cli.framework.file_type import FILE_OR_INPUT, OUTPUT_FILE
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import told
 
@@ -19,9 +19,11 @@ keep_identity_option = click.option(
 
 @agent_command("cellagent modem import putty.log --output session.transcript", OfflineCommand)
 @click.argument("log", metavar="LOG|-", type=FILE_OR_INPUT)
-@click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
+@click.option(
+    "--output", type=OUTPUT_FILE, metavar="FILE", help="Write to FILE (0600, never over another)."
+)
 @keep_identity_option
-def command(session: Session, log: str, output: str | None, keep_identity: bool) -> None:
+def command(session: Session, log: str, output: Path | None, keep_identity: bool) -> None:
     """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
 
     Time stamps, log prefixes and marks of direction are understood; what is no log of AT commands
@@ -40,10 +42,10 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)
     if output is not None:
-        with new_private(Path(output)) as file:
+        with new_private(output) as file:
             file.write(text.encode("utf-8", "surrogateescape"))
     if session.json:
-        emit({"steps": steps, "skipped": imported.skipped, "output": output})
+        emit({"steps": steps, "skipped": imported.skipped, "output": output and str(output)})
     elif output is None:
         sys.stdout.write(text)
     note(f"steps: {steps}; form of the log: {imported.shape}; lines left out: {imported.skipped}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import agent_command, emit, note
+from agent.cli.framework.file_type import OUTPUT_FILE
 from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.import_log import keep_identity_option
 from agent.cli.modem.serve_port import ALLOW_REMOTE, CMD, require_one, serve_port
@@ -15,7 +16,7 @@ from at.protocol.errors import AtError, LinkLost
 
 
 @agent_command("cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script")
-@click.argument("file")
+@click.argument("file", type=OUTPUT_FILE)
 @CMD
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
@@ -24,7 +25,7 @@ from at.protocol.errors import AtError, LinkLost
 @keep_identity_option
 async def command(
     session: Session,
-    file: str,
+    file: Path,
     cmd: tuple[str, ...],
     pty: str | None,
     tcp: str | None,
@@ -62,7 +63,7 @@ async def command(
     header = await _ask_identity(session)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as stack:
-        target = Path(file)
+        target = file
         if replaces:
             folder = stack.enter_context(temporary_folder("cellagent-record"))
             target = folder / "session.transcript"
@@ -74,7 +75,7 @@ async def command(
         served = await serve_port(stack, relay.receive, pty=pty, tcp=tcp, allow_remote=allow_remote)
         relay.send = served.send
         await transport.open(relay)
-        emit({"ready": True, "port": served.port, "recording": file})
+        emit({"ready": True, "port": served.port, "recording": str(file)})
         try:
             code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
         except UsageError:  # CMD cannot be run: no session, whose file would refuse the next one
@@ -86,7 +87,7 @@ async def command(
             if failed:
                 note(f"{file} is left as it was: the session failed")
             else:
-                _replace(Path(file), target)
+                _replace(file, target)
     if transport.error is not None:
         raise transport.error
     if not (replaces and failed):
