@@ -51,6 +51,8 @@ def show(session: Session, key: str | None, everything: bool) -> None:
     from agent.config.secrets import SECRETS
 
     configuration = session.loaded
+    if configuration.origins["kit.port"].kind in {"flag", "environment"}:
+        configuration = session.configuration  # `kit` is the one that was named
     values = [
         (name, _without_secrets(value), configuration.origins[name])
         for name, value in leaves(configuration.profile)

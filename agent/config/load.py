@@ -88,14 +88,17 @@ def load(
         if (old := f"{section}.{key}") in origins:
             origins.setdefault(f"kit.{key}", origins[old])
     complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
+    for name_of_kit, kit in complete.kits.items():
+        for key in KitSettings.__struct_fields__:
+            if f"kit.{key}" in origins and getattr(kit, key) == getattr(complete.kit, key):
+                origins.setdefault(f"kits.{name_of_kit}.{key}", origins[f"kit.{key}"])
     if named := port or environ.get("CELLAGENT_PORT"):
+        chosen_by = Origin("flag", "--port") if port else Origin("environment", "CELLAGENT_PORT")
         before, complete = dict(leaves(complete)), _on_port(complete, port_of(complete, named))
         for key, value in leaves(complete):
             if value != before[key]:
-                origins.pop(key, None)
-        origins["kit.port"] = (
-            Origin("flag", "--port") if port else Origin("environment", "CELLAGENT_PORT")
-        )
+                origins[key] = chosen_by if key.endswith(".port") else Origin("default")
+        origins["kit.port"] = chosen_by
     return Configuration(
         name=name,
         name_origin=name_origin,

@@ -60,12 +60,20 @@ class Session:
         A port that is in the profile's table of kits chooses that kit; without a port it is the
         only kit of the table.
         """
-        table = self.loaded.profile.kits
-        if not table:
-            return self.loaded
+        loaded = self.loaded
+        if not loaded.profile.kits:
+            return loaded
         import msgspec
 
-        return msgspec.structs.replace(self.loaded, profile=self._with_chosen_kit())
+        from agent.config.kits import name_of
+
+        profile, own = self._with_chosen_kit(), loaded.origins
+        if name := name_of(profile):
+            of_kit = (
+                (f"kit.{key}", own[f"kits.{name}.{key}"]) for key in profile.kit.__struct_fields__
+            )
+            own = {**own, **dict(of_kit), "kit.port": own["kit.port"]}
+        return msgspec.structs.replace(loaded, profile=profile, origins=own)
 
     @property
     def profile(self) -> Profile:

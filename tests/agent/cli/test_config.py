@@ -136,6 +136,37 @@ async def test_where_a_value_comes_from_that_is_set_by_its_older_name(private_ho
     assert older.split() == ["fota.mcuboot_port", "/dev/smp", "file"]
 
 
+async def test_a_kit_of_the_table_is_shown_with_what_it_has_of_all_kits(private_home: Path) -> None:
+    """`(value, from, where)`: its own, then that of all kits, then the default."""
+    lab = ("--profile", "lab")
+    for key, value in (
+        ("kit.baud", "1000000"),
+        ("kit.keep_online", "always"),
+        ("kits.left.port", "/dev/left"),
+        ("kits.left.baud", "9600"),
+    ):
+        assert (await cellagent("config", "set", key, value, *lab)).code == 0
+
+    async def shown(*options: str, **environment: str) -> dict[str, tuple[object, str, str]]:
+        done = await cellagent("config", "show", *lab, "--json", *options, environment=environment)
+        return {
+            line["key"]: (line["value"], line["from"], (line["where"] or "").rpartition(": ")[2])
+            for line in done.lines
+            if "key" in line
+        }
+
+    for_all = ("always", "file", "profiles.lab.kit.keep_online")
+    own = (9600, "file", "profiles.lab.kits.left.baud")
+    every = await shown()
+    assert every["kits.left.keep_online"] == for_all
+    assert every["kits.left.dialect"] == ("auto", "default", "")
+    assert (every["kits.left.baud"], every["kit.baud"][0]) == (own, 1000000)
+    for left in (await shown("--port", "left"), await shown(CELLAGENT_PORT="/dev/left")):
+        assert (left["kit.keep_online"], left["kit.baud"]) == (for_all, own)
+        assert left["kit.port"][0] == "/dev/left"
+    assert (await shown("--port", "/dev/other"))["kit.baud"][0] == 1000000
+
+
 @pytest.mark.parametrize(
     ("words", "environment", "first"),
     [
