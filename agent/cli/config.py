@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +24,7 @@ from agent.cli.framework.command import (
 from agent.cli.framework.listing import ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
-from agent.errors import UsageError
+from agent.errors import AgentError, UsageError
 from agent.redact import redact
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def use(session: Session, name: str) -> None:
 @click.argument("key", shell_complete=complete_key)
 def unset(session: Session, key: str) -> None:
     """Remove a value, or a secret, from the file: the built-in value or the default holds again."""
-    from agent.config.load import profile_name
+    from agent.config.load import load, profile_name
     from agent.config.secrets import SECRETS
     from agent.config.write import drop_secret, unset_value
 
@@ -157,6 +158,11 @@ def unset(session: Session, key: str) -> None:
             "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
+    with suppress(AgentError):  # what is wrong beside it is unset next
+        now = load(name)
+        origin = now.secrets.origin(key) if key in SECRETS else now.origins.get(key)
+        if origin is not None and origin.kind not in {"built-in", "default"}:
+            note(f"{origin.where or origin.kind} gives it now")
     note_reload(name)
 
 

@@ -168,6 +168,35 @@ async def test_a_kit_of_the_table_is_shown_with_what_it_has_of_all_kits(private_
 
 
 @pytest.mark.parametrize(
+    ("key", "environment", "giver"),
+    [
+        ("kit.mcuboot_port", {}, "profiles.custom.fota.mcuboot_port gives it now\n"),
+        ("kits.left.baud", {}, "profiles.custom.kit.baud gives it now\n"),
+        ("kit.port", {"CELLAGENT_PORT": "virtual:"}, "CELLAGENT_PORT gives it now\n"),
+        ("api_key", {"CELLAGENT_API_KEY": "canary-api-key-0002"}, "CELLAGENT_API_KEY gives it now"),
+        ("kit.device_id", {}, ""),
+        ("kits", {}, ""),
+    ],
+)
+async def test_what_gives_a_value_that_is_unset_is_told(
+    private_home: Path, key: str, environment: dict[str, str], giver: str
+) -> None:
+    for setting in (
+        "kit.mcuboot_port=/dev/own",
+        "fota.mcuboot_port=/dev/smp",
+        "kit.baud=9600",
+        "kit.device_id=mine",
+        "kits.left.baud=19200",
+        "kit.port=/dev/one",
+    ):
+        assert (await cellagent("config", "set", setting)).code == 0
+    await cellagent("config", "set", "api_key", stdin="canary-api-key-0001\n")
+    done = await cellagent("config", "unset", key, environment=environment)
+    assert (done.code, "gives it" in done.err) == (0, bool(giver)), done.err
+    assert giver in done.err
+
+
+@pytest.mark.parametrize(
     ("words", "environment", "first"),
     [
         (("fota.mcuboot_port", "/dev/smp"), {}, "kit.mcuboot_port"),
