@@ -230,7 +230,7 @@ def _configure(session: Session, *, by_name: bool = False) -> Configuration:
     """
     import msgspec
 
-    from agent.config.kits import name_of
+    from agent.config.kits import name_of, require_different_ports
     from agent.wiring.update_runner import require_installer
 
     if by_name and session.port not in session.loaded.profile.kits:
@@ -248,6 +248,7 @@ def _configure(session: Session, *, by_name: bool = False) -> Configuration:
         name = name_of(profile)
         kits = {name: profile.kit} if name else {}
         profile = msgspec.structs.replace(profile, kits=kits)
+    require_different_ports(profile.kits, session.usb_ports)
     if not profile.kits and not profile.kit.port:
         kit = msgspec.structs.replace(profile.kit, port=session.only_kit_port())
         profile = msgspec.structs.replace(profile, kit=kit)

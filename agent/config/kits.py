@@ -1,9 +1,11 @@
 """The kits of a profile, and what two of them may not share."""
 
 import shlex
+from collections.abc import Callable, Mapping
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
+from at.ports.usb import Listing, device_of
 
 _OF_MANY = {"", "auto", "same", "none"}
 """Values that name no port and no device."""
@@ -38,18 +40,27 @@ def name_of(profile: Profile) -> str:
     return next((name for name, kit in profile.kits.items() if kit == profile.kit), "")
 
 
-def _check_different(kits: dict[str, KitSettings], key: str) -> None:
+def require_different_ports(kits: Mapping[str, KitSettings], listing: Listing) -> None:
+    """Raise UsageError where two kits have one port now, under two of its names."""
+    for key in ("port", "console_port"):
+        _check_different(kits, key, lambda port: device_of(port, listing))
+
+
+def _check_different(
+    kits: Mapping[str, KitSettings], key: str, meant: Callable[[str], str] = str
+) -> None:
     seen: dict[str, str] = {}
     for name, kit in kits.items():
         value = getattr(kit, key)
         if value in _OF_MANY:
             continue
-        if value in seen:
+        first = seen.setdefault(meant(value), name)
+        if first != name:
+            names = dict.fromkeys((getattr(kits[first], key), value))
             raise UsageError(
-                f"the kits {seen[value]} and {name} have the same {key} ({value})",
+                f"the kits {first} and {name} have the same {key} ({' is '.join(names)})",
                 hint=_set(f"kits.{name}.{key}"),
             )
-        seen[value] = name
 
 
 def _set(key: str) -> str:

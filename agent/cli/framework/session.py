@@ -212,14 +212,17 @@ class Session:
     def _with_chosen_kit(self) -> Profile:
         import msgspec
 
-        from agent.config.kits import kits_of
+        from agent.config.kits import kits_of, require_different_ports
         from at.ports.usb import same_port
 
         profile = self.loaded.profile
-        port, table = profile.kit.port, list(kits_of(profile).values())
+        port, kits = profile.kit.port, kits_of(profile)
         if port:
-            table = [kit for kit in table if same_port(kit.port, port, self.usb_ports)]
-        return msgspec.structs.replace(profile, kit=table[0]) if len(table) == 1 else profile
+            listing = self.usb_ports
+            kits = {name: kit for name, kit in kits.items() if same_port(kit.port, port, listing)}
+            require_different_ports(kits, listing)
+        chosen = list(kits.values())
+        return msgspec.structs.replace(profile, kit=chosen[0]) if len(chosen) == 1 else profile
 
 
 @contextlib.asynccontextmanager

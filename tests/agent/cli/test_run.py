@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,10 +20,12 @@ from agent.cli.framework.session import Session
 from agent.cli.run import _agent, _configure, _emit_new, _handle_signals
 from agent.config import Configuration
 from agent.config.kits import kits_of
+from agent.config.load import load
 from agent.config.write import set_value
 from agent.daemon import agent as daemon
 from agent.daemon.snapshot import LinkStatus, OutboxStatus
 from agent.daemon.status import StatusRegistry
+from agent.errors import UsageError
 from at.ports import usb
 from at.ports.usb import UsbPort
 from tests.support.commands.command_line import completed
@@ -37,6 +40,28 @@ def test_a_port_on_the_command_line_means_that_kit_alone() -> None:
     assert {name: kit.port for name, kit in kits_of(one).items()} == {"right": "/dev/ttyright"}
     other = _configure(Session(profile_name="lab", port="/dev/ttyother")).profile
     assert {name: kit.port for name, kit in kits_of(other).items()} == {"kit": "/dev/ttyother"}
+
+
+@pytest.mark.parametrize("key", ["port", "console_port"])
+def test_two_kits_with_one_port_under_two_names_are_refused_where_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    serial = "001050900001"
+    device, link = str(tmp_path / "ttyACM0"), tmp_path / "by-id"
+    link.symlink_to(device)
+    plugged = [UsbPort(device, usb.SEGGER, serial=serial)]
+    monkeypatch.setattr(usb, "system_ports", lambda: plugged)
+    for name, port in (("left", str(link)), ("right", device), ("third", f"serial:{serial}")):
+        set_value(f"kits.{name}.port", f"/dev/{name}", profile="lab")
+        set_value(f"kits.{name}.{key}", port, profile="lab")
+    what = f"left and right have the same {key} .{link} is {device}.$"
+    with pytest.raises(UsageError, match=what) as refused:
+        _configure(Session(profile_name="lab"))
+    assert f"config set kits.right.{key} " in refused.value.hint
+    if key == "port":
+        with pytest.raises(UsageError, match="left and right have the same port"):
+            _ = Session(profile_name="lab", port=device).configuration
+    assert load("lab").profile.kits, "where none is opened, no port is looked up"
 
 
 def test_where_no_kit_is_named_it_is_the_only_one_that_is_plugged_in(
