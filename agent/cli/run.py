@@ -22,6 +22,7 @@ from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
 from agent.errors import AgentError, UsageError, with_hint
 from agent.files.paths import named_path
 from agent.tasks import cancel_and_wait
+from at.ports.usb import same_port
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -82,6 +83,8 @@ async def _agent(session: Session, listen: str | None) -> int:
             shown = ", ".join(f"{name} on {port}" for name, port in names.items())
             _log.info("profile %s: %s", agent.configuration.name, shown)
             _log.info("it runs; elsewhere: `cellagent status --watch`. Ctrl-C ends it")
+        if left_out := _left_out(agent.configuration):
+            _log.warning("%s", left_out)
         if agent.page_link is not None and sys.stdout.isatty():
             show_link(session, agent.page_link())
 
@@ -95,6 +98,26 @@ async def _agent(session: Session, listen: str | None) -> int:
         if watching is not None:
             await cancel_and_wait(watching)
     return EXIT_INTERRUPTED if signal.SIGINT in received[-1:] else 0
+
+
+def _left_out(configuration: Configuration) -> str:
+    """Say that the kit on `kit.port` is none of the table, "" where it is, or where none is."""
+    profile = configuration.profile
+    port = profile.kit.port
+    if (
+        not port
+        or not profile.kits
+        or any(same_port(one.port, port) for one in profile.kits.values())
+    ):
+        return ""
+    add = shlex.join(
+        ["cellagent", "config", "set", "kits.NAME.port", port, "--profile", configuration.name]
+    )
+    return with_hint(
+        f"the kit on kit.port, {port}, is not looked after: the profile has a table of kits, and "
+        "none there is on it",
+        f"`{add}` adds it",
+    )
 
 
 class _PageBeside:

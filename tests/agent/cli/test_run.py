@@ -42,6 +42,24 @@ def test_a_port_on_the_command_line_means_that_kit_alone() -> None:
     assert {name: kit.port for name, kit in kits_of(other).items()} == {"kit": "/dev/ttyother"}
 
 
+@pytest.mark.parametrize(("port", "told"), [("/dev/left", 0), ("/dev/other", 1)])
+async def test_a_kit_on_its_port_that_is_none_of_the_table_is_told_not_to_be_looked_after(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, port: str, told: int
+) -> None:
+    class Ready(daemon.Agent):
+        async def run(self, ready: Callable[[], None]) -> None:
+            ready()
+
+    monkeypatch.setattr(daemon, "Agent", Ready)
+    set_value("kit.port", port, profile="lab")
+    set_value("kits.left.port", "/dev/left", profile="lab")
+    assert await _agent(Session(profile_name="lab"), None) == 0
+    said = [line for line in caplog.messages if "is not looked after" in line]
+    assert len(said) == told
+    add = "`cellagent config set kits.NAME.port /dev/other --profile lab` adds it"
+    assert all(add in each for each in said)
+
+
 @pytest.mark.parametrize("key", ["port", "console_port"])
 def test_two_kits_with_one_port_under_two_names_are_refused_where_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
