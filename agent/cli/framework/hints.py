@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import takewhile
@@ -33,14 +33,18 @@ _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
 def pasteable_hint(
-    hint: str, message: str, session: Session, port: str = "", others: Collection[str] = ()
+    hint: str,
+    message: str,
+    session: Session,
+    ports: Sequence[str] = (),
+    others: Collection[str] = (),
 ) -> str:
     """Return a hint whose commands are whole, with profile and port as this one was given them.
 
-    `port` is that of the kit, where there are several, and `others` those of the others: the
-    command that was typed for all of them becomes one for this kit alone. A hint that sends people
-    to the profile names it in any case. The word for which `message` and hint name another is
-    corrected in the command that was typed.
+    `ports` are those of the kits that are meant, where there are several, and `others` those of the
+    others: the command that was typed for all of them becomes one for these alone. A hint that
+    sends people to the profile names it in any case. The word for which `message` and hint name
+    another is corrected in the command that was typed.
     """
     from agent.config.hints import of_kit, pasteable
     from agent.config.kits import name_of
@@ -51,12 +55,15 @@ def pasteable_hint(
     if "configuration" in vars(session) and (name := name_of(session.profile)):
         hint = of_kit(hint, name)
     hint = _meant_kit(message, session) or hint
+    port = ports[0] if len(ports) == 1 else ""
     hint = pasteable(hint or _of_the_key(message), "", port)
-    hint = _OPTION.sub(lambda found: _typed_with(found[1], port, others), hint)
+    hint = _OPTION.sub(lambda found: _typed_with(found[1], ports, others), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
-    return pasteable(named(hint, session), session.profile_name or "", session.port or "")
+    # What was typed of them is told to be theirs: --port may be that of another one.
+    port = "" if ports else session.port or ""
+    return pasteable(named(hint, session), session.profile_name or "", port)
 
 
 def _meant_kit(message: str, session: Session) -> str:
@@ -247,17 +254,17 @@ _GOES_ON = {"--watch": 0, "--scan": 0, "--page": 0, "--page-control": 0}
 """The options of a bench that goes on: what is allowed to one kit is not for all that follow it."""
 
 
-def _typed_with(options: str, port: str, others: Collection[str]) -> str:
+def _typed_with(options: str, ports: Sequence[str], others: Collection[str]) -> str:
     """Return the command that was typed, with options that it lacks or has with another value."""
     words, dashes, rest = _parted(sys.argv[1:])
-    if port and not options.startswith("--relabel"):  # whose label is scanned
+    if ports and not options.startswith("--relabel"):  # whose label is scanned
         for page in [at for at, word in enumerate(words[:-1]) if word == "--page"]:
             if not words[page + 1].startswith("-"):  # its value, which it need not have
                 del words[page + 1]
         words = _without(_GOES_ON, words)[1]
-    if others:
+    if others or (len(ports) == 1 and "--all" in words):
         words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
-        rest += [] if port in [*words, *rest] else [port]
+        rest += [port for port in ports if port not in [*words, *rest]]
     for name, *values in _each(shlex.split(options)):
         if name not in _REPEATED:
             words = _without({name: len(values)}, words)[1]

@@ -54,7 +54,7 @@ async def command(session: Session, **values: object) -> int:
     known = {board.location.port for board in boards}
     for board in boards:
         plan, port = board.plan, board.location.port
-        hint = pasteable_hint(plan.hint, plan.refusal, session, port, known - {port})
+        hint = pasteable_hint(plan.hint, plan.refusal, session, [port], known - {port})
         if session.json:
             emit(_as_json(board, hint))
         else:

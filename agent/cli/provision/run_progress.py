@@ -144,7 +144,7 @@ class BenchView:
                     say(f"  try: {self._hint(outcome)}")
                 sys.stdout.flush()  # a result that was reached is read, whatever ends the rest
         elif self._watches and not outcome.ok:
-            self._show_failure([slot.name], outcome)  # above the table: it may leave that
+            self._show_failure([slot.name], [outcome])  # above the table: it may leave that
 
     def scan(self, scan: Scan) -> None:
         """Show what became of a line that was scanned."""
@@ -210,22 +210,22 @@ class BenchView:
                 alike = end.outcome, end.step, end.reason, end.hint
                 failed.setdefault(alike, []).append(end)
         for ends in failed.values():
-            self._show_failure([_short_name(end.location) for end in ends], ends[0])
+            self._show_failure([_short_name(end.location) for end in ends], ends)
 
-    def _show_failure(self, names: Sequence[str], end: Outcome) -> None:
+    def _show_failure(self, names: Sequence[str], alike: Sequence[Outcome]) -> None:
+        end = alike[0]
         note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
         if end.hint:
-            note(f"  try: {self._hint(end, alone=len(names) == 1)}")
+            note(f"  try: {self._hint(*alike)}")
 
-    def _hint(self, end: Outcome, *, alone: bool = True) -> str:
-        """Return an outcome's hint, for this board alone or for all that failed like it."""
+    def _hint(self, *alike: Outcome) -> str:
+        """Return the hint of these outcomes, for their boards alone."""
+        end = alike[0]
         if not end.hint:
             return ""
-        port, others = "", set[str]()
-        if alone:
-            port = end.location.port
-            others = {slot.location.port for slot in self._tray.slots.values()} - {"", port}
-        return pasteable_hint(end.hint, end.reason, self._session, port, others)
+        ports = [each.location.port for each in alike]
+        others = {slot.location.port for slot in self._tray.slots.values()} - {"", *ports}
+        return pasteable_hint(end.hint, end.reason, self._session, ports, others)
 
 
 class _AboveTheTable:

@@ -176,7 +176,7 @@ def test_a_hint_has_the_port_and_the_profile_of_the_command() -> None:
     assert pasteable_hint(check, "", Session()) == check
     given = Session(port="COM3", profile_name="lab")
     assert pasteable_hint(check, "", given) == "`cellagent modem check --profile lab --port COM3`"
-    assert pasteable_hint(check, "", given, "COM4") == (
+    assert pasteable_hint(check, "", given, ["COM4"]) == (
         "`cellagent modem check --port COM4 --profile lab`"
     )
     assert pasteable_hint(login, "", Session()) == login

@@ -9,6 +9,7 @@ import shlex
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from agent.cli.framework.command import note
 from agent.cli.framework.hints import pasteable_hint
@@ -38,9 +39,9 @@ def test_what_is_allowed_to_one_board_is_not_for_all_that_follow_it_on_its_port(
 ) -> None:
     typed = ["/a", "/b", "--watch", *page, "--page-control", "--scan", "--lot", "7"]
     monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed])
-    hint = pasteable_hint("`--rekey` allows it", "", Session(), "/a", {"/b"})
+    hint = pasteable_hint("`--rekey` allows it", "", Session(), ["/a"], {"/b"})
     assert hint == "`cellagent provision run /a --lot 7 --rekey` allows it"
-    scanned = pasteable_hint("`--relabel L`", "", Session(), "/a", {"/b"})
+    scanned = pasteable_hint("`--relabel L`", "", Session(), ["/a"], {"/b"})
     assert "--watch" in scanned
     assert "--scan" in scanned
 
@@ -62,8 +63,50 @@ def test_what_was_typed_for_all_boards_becomes_a_command_for_this_one(
     monkeypatch: pytest.MonkeyPatch, typed: str, whole: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed.split()])
-    hint = pasteable_hint("`--rekey` allows it", "", Session(), "/a", {"/b"})
+    hint = pasteable_hint("`--rekey` allows it", "", Session(), ["/a"], {"/b"})
     assert hint == f"`cellagent provision run {whole}` allows it"
+
+
+@pytest.mark.parametrize(
+    ("typed", "port", "ports", "others", "whole"),
+    [
+        # --port, which names a kit, is one more board
+        ("/b", "left", ["/b"], ["/a"], "/b --rekey"),
+        ("/b", "left", ["/a"], ["/b"], "--rekey /a"),
+        # all that were there: others may be by the time that it is pasted
+        ("--all", None, ["/a"], [], "--rekey /a"),
+        # what several need is for these, and for no other
+        ("--all --lot 7", None, ["/a", "/b"], ["/c"], "--lot 7 --rekey /a /b"),
+        ("/a /b /c", None, ["/a", "/b"], ["/c"], "/a /b --rekey"),
+        ("--all", None, ["/a", "/b"], [], "--all --rekey"),
+    ],
+)
+def test_what_is_allowed_is_allowed_to_the_boards_that_are_meant_alone(
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    port: str | None,
+    ports: list[str],
+    others: list[str],
+    whole: str,
+) -> None:
+    words = [*typed.split(), *(["--port", port] if port else [])]
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *words])
+    hint = pasteable_hint("`--rekey` allows it", "", Session(port=port), ports, others)
+    assert hint == f"`cellagent provision run {whole}` allows it"
+
+
+def test_what_two_of_three_boards_need_is_allowed_to_these_two(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", "--all"])
+    tray, places = Tray(), [place(f"A{number}", number) for number in (1, 2, 3)]
+    tray.look(plugged(*places))
+    view = BenchView(Session(), tray)
+    refused = ended("refused", "`--rekey` allows it")
+    view.outcomes = [replace(refused, location=each) for each in places[:2]]
+    view._show_failures()
+    of_two = " ".join(each.port for each in places[:2])
+    assert f"try: `cellagent provision run --rekey {of_two}` allows it" in capsys.readouterr().err
 
 
 def test_the_hint_in_json_is_a_command_for_this_board_too(
