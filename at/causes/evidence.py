@@ -59,6 +59,8 @@ _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""
 _PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
 _KIT_CLOCK = re.compile(r"^\[[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{3},[0-9]{3}\] ")
+_PLACE = re.compile(r"\s*└─ .* @ \S+:\d+\s*$")
+"""Where in the source a line of defmt was written, below it: the names there tell of nothing."""
 _NO_CLOCK = "[00:00:00.000,000] "
 """In place of a kit's clock, for lines that differ in it alone are searched for words once."""
 _TYPED = re.compile(r"^(\W{0,3}[+%#][A-Z]\w{2,12}) (?=:)")
@@ -98,6 +100,8 @@ class Evidence:
 
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
+        if _PLACE.match(text):
+            return
         self._facts.begin_line(at_s)
         whole = _TYPED.sub(r"\1", text)
         if not whole.isascii() and "CMNG" not in text:  # there they are a credential's defect
