@@ -84,7 +84,8 @@ def _has_manifest(file: BinaryIO) -> bool:
     try:
         with zipfile.ZipFile(file) as archive:
             return any(name.endswith("manifest.json") for name in archive.namelist())
-    except (zipfile.BadZipFile, OSError, NotImplementedError):
+    # A name that is no UTF-8, or an offset before the file, is a ValueError there.
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError):
         return False
 
 
