@@ -126,7 +126,7 @@ def _event(value: object) -> Event:
     for key, item in value.items():
         name = _TOP.get(key, str(key)) if isinstance(key, int) else str(key)
         if name == "type":
-            event[name] = _TYPES.get(item, item) if isinstance(item, int) else json_value(item)
+            event[name] = _name_in(_TYPES, item)
         elif name == "captured_date":
             event[name] = date_text(item)
         elif name == "build_id" and isinstance(item, bytes):
@@ -160,10 +160,15 @@ def _logs(flat: list[object], *, timed: bool) -> list[JSONValue]:
     for at in range(0, len(flat), width):
         *times, level, text = flat[at : at + width]
         line: dict[str, JSONValue] = {"timestamp": json_value(times[0])} if timed else {}
-        line["level"] = _LEVELS.get(level, level) if isinstance(level, int) else json_value(level)
+        line["level"] = _name_in(_LEVELS, level)
         line["text"] = json_value(text)
         lines.append(line)
     return lines
+
+
+def _name_in(names: Mapping[int, str], value: object) -> JSONValue:
+    """Return the name of a number; any other value as JSON."""
+    return (isinstance(value, int) and names.get(value)) or json_value(value)
 
 
 def date_text(value: object) -> JSONValue:
@@ -172,5 +177,5 @@ def date_text(value: object) -> JSONValue:
         try:
             return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         except (OverflowError, ValueError, OSError):
-            return value
+            pass
     return json_value(value)

@@ -123,3 +123,9 @@ def test_a_type_that_is_no_number_is_still_shown(value):
 def test_numbers_that_json_cannot_carry_are_text():
     event = decoded({2: 1, 4: {1: {"a": float("nan"), "b": 1 << 70, "c": float("-inf")}}})
     assert event["event_info"]["metrics"] == {"a": "nan", "b": hex(1 << 70), "c": "-inf"}
+    endless = 1 << 20_000  # over what Python writes in decimal digits
+    assert decoded({1: endless, 2: endless}) == {
+        "captured_date": hex(endless),
+        "type": hex(endless),
+    }
+    assert decoded({2: 4, 4: [endless, "on"]})["event_info"][0]["level"] == hex(endless)
