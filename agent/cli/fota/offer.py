@@ -113,6 +113,10 @@ def _version_of(image: Path, told: str | None) -> str:
 
     if not is_mcuboot(image):
         if told:
+            note(
+                f"{image} is no MCUboot image: `fota pull` and `run` will refuse it, and take the "
+                ".bin that imgtool signed: of a build, zephyr.signed.bin"
+            )
             return told
         raise UsageError(
             f"{image} is no MCUboot image, so its version is not known", hint="`--version 1.2.3`"

@@ -136,6 +136,16 @@ async def test_the_version_of_a_signed_image_is_its_own_and_may_be_told(
         assert (done.code, done.lines[0]["version"]) == (0, version), done.err
 
 
+async def test_of_what_every_kit_will_refuse_it_says_so_when_it_is_offered(
+    kits: Any, tmp_path: Path
+) -> None:
+    unsigned = tmp_path / "zephyr.bin"
+    unsigned.write_bytes(b"x" * 100)
+    done = await cellagent("fota", "offer", str(unsigned), "--version", "2.0.1", "--json")
+    assert done.code == 0
+    assert f"{unsigned} is no MCUboot image: `fota pull` and `run` will refuse it" in done.err
+
+
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
