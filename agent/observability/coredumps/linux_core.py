@@ -145,6 +145,10 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
     if header is None or header.kind != _ET_CORE:
         raise ValueError("it is no ELF core dump")
     programs = elf.read_programs(file, header)
+    # Headers may point to the same bytes again and again.
+    size = sum(each.in_file for each in programs if each.kind == elf.PT_NOTE)
+    if size > _MAX_OF_CORE:
+        raise ValueError(f"its notes are {size} bytes: over {_MAX_OF_CORE}")
     every = [
         note
         for program in programs
@@ -178,7 +182,7 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
 def _notes(
     file: BinaryIO, offset: int, size: int, header: elf.ElfHeader
 ) -> list[tuple[bytes, int, bytes]]:
-    data = elf.read_at(file, offset, min(size, _MAX_OF_CORE))
+    data = elf.read_at(file, offset, size)
     if len(data) < size:
         raise elf.ElfTruncated(f"its notes hold {len(data)} of {size} bytes")
     return elf.read_notes(data, header.order)

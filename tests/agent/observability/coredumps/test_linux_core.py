@@ -76,6 +76,16 @@ def test_a_signal_that_another_process_sent_has_no_address():
     assert parse_linux_core(io.BytesIO(linux_core(signal=6))).fault_address is None
 
 
+def test_headers_that_point_to_the_same_notes_again_and_again_are_not_followed():
+    core = linux_core(memory=b"")
+    one, count = core[64 : 64 + 56], 60_000  # the header of its notes, which begin behind them all
+    notes = core[64 + 2 * 56 :]
+    head = core[:56] + count.to_bytes(2, "little") + core[58:64]
+    again = one[:8] + (64 + count * 56).to_bytes(8, "little") + one[16:]
+    with pytest.raises(ValueError, match=r"its notes are \d+ bytes: over"):
+        parse_linux_core(io.BytesIO(head + again * count + notes))
+
+
 WITH_PROGRAM = linux_core(program=LoadedProgram(b"\1" * 20))
 
 
