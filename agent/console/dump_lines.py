@@ -98,6 +98,9 @@ class DumpCollector:
         self._dropped = 0
         self._lines = LineEnds()
         self._behind = ""  # BEGIN: a program spells colours and line ends out alike on each line
+        self._first = b""  # the digits of a dump's first line, as long as it is the last one
+        self._doubled = False  # each line comes twice: the shell and the UART both print the log
+        self._twin: str | None = None  # where they do: the line that is due again
 
     @property
     def open(self) -> bool:
@@ -112,12 +115,14 @@ class DumpCollector:
     def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
         """Read a line that holds DUMP_MARK; return the dump that it ended, or its damage."""
         content = line[line.index(DUMP_MARK) + len(DUMP_MARK) :]
+        if self._is_twin(content):
+            return []
         is_begin = content.startswith(_BEGIN)
         # Its header shows a dump whose BEGIN came damaged, or was printed before anybody listened.
         if is_begin or (not self.open and content.upper().startswith(_MAGIC_DIGITS)):
-            ended = self._finish("a new dump began") if self.open else []
+            ended = self._finish("a new dump began") if self._data or self._failed else []
             self._data, self._failed, self._damage, self._dropped = bytearray(), False, "", 0
-            self._lines = LineEnds()
+            self._lines, self._doubled, self._twin = LineEnds(), False, None
             self._behind = _rest(content, len(_BEGIN)) if is_begin else ""
             return ended if is_begin else self._add_digits(line, content, self._data)
         if content.startswith(b"LOCATION "):
@@ -150,12 +155,28 @@ class DumpCollector:
         """End the dump in progress: the input has ended."""
         return self._finish("the input ended before the dump did") if self.open else []
 
+    def _is_twin(self, content: bytes) -> bool:
+        """Return whether a line is one that was read, printed once more.
+
+        The first line shows it: no dump has its header again.
+        """
+        if not self._doubled:
+            is_twin = bool(self._data and self._first) and content.lower().startswith(self._first)
+            self._doubled = is_twin
+        else:
+            line = _rest(content, 0)
+            is_twin = line == self._twin
+            self._twin = None if is_twin else line
+        return is_twin
+
     def _add_digits(
         self, line: bytes, content: bytes, data: bytearray
     ) -> list[CapturedDump | DamagedDumpLine]:
         digits = _HEX.match(content).group()  # type: ignore[union-attr] # it also matches nothing
         rest = _rest(content, len(digits))
         start, room = len(data), MAX_DUMP - len(data)
+        is_header = not start and digits.upper().startswith(_MAGIC_DIGITS)
+        self._first = digits.lower() if is_header else b""
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
         if rest not in {"", self._behind} and not _BEHIND.fullmatch(rest):

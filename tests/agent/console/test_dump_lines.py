@@ -33,6 +33,18 @@ def test_other_lines_and_colours_do_not_break_a_dump():
     assert dumps(text)[0].dump.usable
 
 
+@pytest.mark.parametrize("prompt", [b"", b"uart:~$ \x1b[8D\x1b[J\x1b[1;31m"])
+def test_a_dump_of_which_each_line_is_printed_by_shell_and_uart_is_read_once(prompt):
+    alike = DUMP + memory(0x2000_0000, bytes(200))  # of its lines some are the same
+    text = printed(alike)
+    each_twice = b"".join(line + prompt + line for line in text.splitlines(keepends=True))
+    for console in (each_twice + text, text + each_twice):
+        once, again = dumps(console)
+        assert once.dump.usable
+        assert bytes(once.data) == bytes(again.data) == alike
+    assert all(isinstance(item, CapturedDump) for item in items_of(each_twice))
+
+
 def kept(dump: bytes, prefix: str, end: bytes) -> bytes:
     """Return the lines of a dump with `end` behind each but BEGIN, which does not tell it."""
     text = printed(dump, prefix).replace(b"\r\n", end + b"\n")
