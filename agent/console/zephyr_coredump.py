@@ -235,6 +235,8 @@ class _Reader:
 
     def _unknown_tail(self, name: str, at: int) -> Dump:
         """End the parser: what follows stays unread, but an announced CRC is still checked."""
+        if self.data.startswith(MAGIC, at):
+            return self._end(DumpStatus.DAMAGED, f"another dump begins at byte {at}")
         detail = f"block {name} at byte {at} is of no known kind"
         if self.header.flag & _TRAILER_ANNOUNCED:
             end = len(self.data) - _TRAILER.size

@@ -45,6 +45,13 @@ def test_a_dump_of_which_each_line_is_printed_by_shell_and_uart_is_read_once(pro
     assert all(isinstance(item, CapturedDump) for item in items_of(each_twice))
 
 
+def test_two_dumps_that_ran_together_are_damaged():
+    text = printed(DUMP).replace(b"#CD:END#\r\n", b"") + printed(DUMP).replace(b"#CD:BEGIN#", b"")
+    (captured,) = dumps(text)
+    assert captured.dump.status is DumpStatus.DAMAGED
+    assert captured.dump.detail == f"another dump begins at byte {len(DUMP)}"
+
+
 def kept(dump: bytes, prefix: str, end: bytes) -> bytes:
     """Return the lines of a dump with `end` behind each but BEGIN, which does not tell it."""
     text = printed(dump, prefix).replace(b"\r\n", end + b"\n")
