@@ -84,6 +84,7 @@ class LineClassifier:
         self._dumps = DumpCollector()
         self._crashes = CrashCounter()
         self._starts = StartReader()
+        self._before = ("", "")  # the time and the text of the log line before
 
     @property
     def dump_bytes(self) -> int:
@@ -149,6 +150,9 @@ class LineClassifier:
 
     def _text(self, line: bytes) -> list[ConsoleItem]:
         log = parse_line(line)
+        before, self._before = self._before, (log.time or "", log.text)
+        if log.time and self._before == before:
+            return [log]  # once more: both the shell and the UART print the log
         if dropped := dropped_messages(log.line):
             self.counts.dropped_by_kit += dropped
             self._dumps.count_dropped(dropped)

@@ -282,3 +282,14 @@ def test_a_dump_of_which_two_lines_ran_together_is_whole_and_one_line_counted(jo
     assert isinstance(damaged, DamagedDumpLine)
     assert isinstance(dump, CapturedDump)
     assert dump.data == DUMP
+
+
+def test_a_crash_that_is_printed_by_shell_and_uart_is_counted_once() -> None:
+    lines = [
+        b"[00:00:48.000,000] <err> os: ***** BUS FAULT *****\r\n",
+        b"[00:00:48.000,031] <err> os: >>> ZEPHYR FATAL ERROR 25: Unknown error on CPU 0\r\n",
+    ]
+    reader = ConsoleReader()
+    for line in lines:
+        reader.receive(line + b"uart:~$ \x1b[8D\x1b[J\x1b[1;31m" + line)
+    assert reader.counts.faults == 1
