@@ -45,12 +45,10 @@ def read_pieces(source: BinaryIO) -> Iterator[bytes]:
 
     Raises UsageError for a compressed file.
     """
-    from agent.observability.coredumps.recognise import refuse_compressed
-
     # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
     read = getattr(source, "read1", source.read)
     first = read(_READ)
-    refuse_compressed(first, source.name)
+    _refuse_compressed(first, source.name)
     yield from saved_text(chain([first], iter(lambda: read(_READ), b"")))
 
 
@@ -61,12 +59,19 @@ def whole_text(source: IO[bytes], name: str) -> bytes:
     """
     with ended_by_ctrl_c():
         text = source.read(_ENDLESS + 1)
+    _refuse_compressed(text, name)
     if len(text) > _ENDLESS:
         raise UsageError(
             f"{name}: over {_ENDLESS >> 20} MiB, or without end",
             hint="name a file that holds the text alone",
         )
     return b"".join(saved_text([text]))
+
+
+def _refuse_compressed(head: bytes, name: str) -> None:
+    from agent.observability.coredumps.recognise import refuse_compressed
+
+    refuse_compressed(head, name)
 
 
 def _lines_in(pieces: Iterable[bytes]) -> Iterator[bytes]:

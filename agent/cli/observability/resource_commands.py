@@ -97,7 +97,7 @@ def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> 
     fields: dict[str, object] = {}
     if body is not None:
         try:
-            fields = json.loads(whole_text(body, "--from"))
+            fields = json.loads(whole_text(body, body.name))
         except (ValueError, RecursionError) as error:
             raise UsageError(f"--from: this is no JSON ({error})") from error
         if not isinstance(fields, dict):

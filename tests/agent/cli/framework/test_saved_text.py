@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
 import itertools
 from pathlib import Path
@@ -74,3 +75,9 @@ def test_a_text_that_is_needed_whole_has_an_end() -> None:
         pytest.raises(UsageError, match="it: over 64 MiB, or without end"),
     ):
         whole_text(endless, "it")
+
+
+def test_a_compressed_text_is_told_by_what_opens_it() -> None:
+    with pytest.raises(UsageError, match="it is compressed") as refused:
+        whole_text(io.BytesIO(gzip.compress(b"{}")), "events.json.gz")
+    assert "`gunzip events.json.gz`" in refused.value.hint

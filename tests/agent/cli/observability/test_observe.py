@@ -28,7 +28,7 @@ async def test_resources_are_created_listed_changed_and_deleted(
     assert made.code == 0
     await cellagent("observe", "cohort", "update", "beta", "--from", "-", stdin='{"name": "B 2"}')
     endless = await cellagent("observe", "cohort", "update", "beta", "--from", "/dev/zero")
-    assert (endless.code, "--from: over 64 MiB" in endless.err) == (2, True)
+    assert (endless.code, "/dev/zero: over 64 MiB" in endless.err) == (2, True)
     shown = await cellagent("observe", "cohort", "show", "beta", "--json")
     assert shown.lines[0]["name"] == "B 2"
     listing = await cellagent("observe", "cohort", "list", "--sort", "-slug", "--json")
