@@ -147,11 +147,17 @@ def _import(source: BinaryIO) -> list[JSONValue]:
     text = whole_text(source, source.name)
     try:
         whole = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, RecursionError) as exc:
-            raise UsageError(f"{source.name}: neither JSON nor lines of JSON ({exc})") from exc
+    except (ValueError, RecursionError) as exc:
+        lines: list[JSONValue] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                lines += [json.loads(line)] if line.strip() else []
+            except (ValueError, RecursionError) as within:
+                why = f"line {number}: {getattr(within, 'msg', within)}" if lines else exc
+                raise UsageError(
+                    f"{source.name}: neither JSON nor lines of JSON ({why})"
+                ) from within
+        return lines
     return whole if isinstance(whole, list) else [whole]
 
 
@@ -162,12 +168,12 @@ def _event_items(events: list[JSONValue]) -> list[NewItem]:
 
     now = datetime.now(UTC)
     items = []
-    for number, each in enumerate(events):
+    for number, each in enumerate(events, 1):
         completed = {"sdk_version": SDK_VERSION, **each} if isinstance(each, dict) else each
         try:
             body = check_event(completed, now)
         except UsageError as exc:
-            where = f"event {number}: " if len(events) > 1 else ""
+            where = f"event {number} of {len(events)}: " if len(events) > 1 else ""
             raise UsageError(f"{where}{exc}", hint=exc.hint) from exc
         checked = json.loads(body)
         happened = datetime.fromisoformat(checked["captured_date"]).timestamp()

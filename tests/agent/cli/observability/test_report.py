@@ -29,7 +29,11 @@ async def test_a_bad_event_is_refused_and_none_of_an_import_is_kept(offline):
     text = f"{json.dumps(good)}\n{json.dumps(event)}\n".encode()
     code, (told,), _ = await cellagent("report", "event", "--from", "-", stdin=text)
     assert code == 2
-    assert "event 1: device_serial" in told["error"]["message"]
+    assert "event 2 of 2: device_serial" in told["error"]["message"]
+    code, (told,), _ = await cellagent("report", "event", "--from", "-", stdin=text[:-2])
+    assert (code, "(line 2: Expecting ',' delimiter)" in told["error"]["message"]) == (2, True)
+    code, (told,), _ = await cellagent("report", "event", "--from", "-", stdin=b"[\n1,\n2")
+    assert (code, "(Expecting ',' delimiter: line 3" in told["error"]["message"]) == (2, True)
     code, (told,), _ = await cellagent("report", "event", "--from", "/dev/zero")
     assert (code, told["error"]["message"]) == (2, "/dev/zero: over 64 MiB, or without end")
     _, (summary,), _ = await cellagent("outbox", "list")
