@@ -132,7 +132,7 @@ def captured_date(value: object, now: datetime) -> str:
     if not -OLDEST <= value - now <= NEWEST:
         raise UsageError(
             f"captured_date: {value.isoformat()} is more than a year ago, or in the future",
-            hint="the service would put the time of receipt in its place",
+            hint="leave it out where the device's clock was not set: the service would not keep it",
         )
     return _utc(value)
 

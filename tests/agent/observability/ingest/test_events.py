@@ -118,6 +118,12 @@ def test_the_older_form_names_a_release_instead_of_the_pair():
     assert "1.2.3-rc.1" in refused.value.hint
 
 
+def test_of_a_device_whose_clock_was_not_set_the_time_is_left_out():
+    with pytest.raises(UsageError, match="a year ago") as refused:
+        check_event(an_event(captured_date="1970-01-01T00:00:10Z"), NOW)
+    assert "leave it out where the device's clock was not set" in refused.value.hint
+
+
 def test_times_become_utc_and_a_missing_one_is_now():
     zone = timezone(timedelta(hours=2))
     text = NOW.astimezone(zone).isoformat()
