@@ -203,7 +203,11 @@ async def chunks(session: Session, source: BinaryIO, device_serial: str, only_qu
             else:
                 items.append(NewItem(ItemKind.CHUNK, device_serial, chunk))
     if not items:
-        raise AgentError(f"{source.name} holds no chunk")
+        raise AgentError(
+            f"{source.name} holds no chunk",
+            hint="the kit prints them as lines with MC: on `mflt export`; of one in hex digits "
+            'give the line {"chunk": "DIGITS"}',
+        )
     await queue_and_send(session, items, only_queue=only_queue)
 
 

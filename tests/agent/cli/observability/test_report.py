@@ -79,6 +79,14 @@ async def test_chunks_are_kept_in_order_from_the_file_form_too(offline):
     assert (code, told) == (0, {"dropped": 1, "sending": 0})
 
 
+async def test_where_no_chunk_is_it_says_what_one_looks_like(offline):
+    words = ["report", "chunks", "-", "--device-serial", "kit-1"]
+    code, (told,), _ = await cellagent(*words, stdin=b"\x08\x02\xa0\n")
+    assert (code, "lines with MC: on `mflt export`" in told["error"]["try"]) == (1, True)
+    line = b'{"chunk": "0802a0"}'
+    assert (await cellagent(*words, "--queue", stdin=line))[1][0]["queued"] == 1
+
+
 async def test_what_is_no_core_dump_is_refused(offline, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(b"not a dump")
