@@ -78,12 +78,15 @@ def refuse_without_symbols(file: BinaryIO) -> None:
 
 
 def _has_manifest(file: BinaryIO) -> bool:
-    """Return whether a ZIP file is an archive of entries, and not a dump that someone packed."""
+    """Return whether a ZIP file is an archive of entries, each in a folder of its own.
+
+    A firmware's bundle has its manifest beside the images; a dump that someone packed has none.
+    """
     import zipfile  # which no other form needs
 
     try:
         with zipfile.ZipFile(file) as archive:
-            return any(name.endswith("manifest.json") for name in archive.namelist())
+            return any(name.endswith("/manifest.json") for name in archive.namelist())
     # A name that is no UTF-8, or an offset before the file, is a ValueError there.
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError):
         return False

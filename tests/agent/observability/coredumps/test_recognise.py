@@ -51,6 +51,7 @@ def test_a_core_dump_is_known_by_its_first_bytes(data, kind):
         (firmware({}), "no core dump", "cellagent report file 'my file' --kind symbols"),
         (b"\x1f\x8b\x08", "compressed", "gunzip 'my file'"),
         (packed("core.bin"), "compressed", "unzip 'my file'"),
+        (packed("manifest.json", "app_update.bin"), "compressed", "unzip 'my file'"),
         (packed("7a/manifest.json")[:40], "compressed", "unzip 'my file'"),
         (packed("ä.bin").replace("ä".encode(), b"\xff\xff"), "compressed", "unzip 'my file'"),
         (b"#CD:BEGIN#", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
