@@ -228,6 +228,7 @@ def coredump(
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
     from agent.console.dump_file import read_dump_file
+    from agent.observability.coredumps import linux_core
     from agent.observability.coredumps.device_coredump import damage_of, without_rest
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.transfer import sent_name
@@ -236,9 +237,13 @@ def coredump(
 
     with path.open("rb") as file:
         kind = recognise(file)
+        file.seek(0)
+        damage = linux_core.damage_of(file) if kind is FileKind.ELF_COREDUMP else ""
     owner = read_device_file(path)
     identity = {name: value or owner.get(name) for name, value in identity.items()}
     device = _complete_identity(identity, needed=kind is not FileKind.COREDUMP)
+    if damage:
+        note(_NOT_WHOLE.format(path, damage))
     if path.stat().st_size > _QUEUED_LIMIT:
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
@@ -253,7 +258,7 @@ def coredump(
     if kind is FileKind.COREDUMP:
         body = without_rest(body)
         if damage := damage_of(body):
-            note(f"{path}: {damage}: it is sent, but the service may not read it")
+            note(_NOT_WHOLE.format(path, damage))
     captured = read_dump_file(bytearray(body)) if kind is FileKind.ZEPHYR_COREDUMP else None
     if captured is not None:
         body = bytes(captured.data)
@@ -281,6 +286,7 @@ def _trace(
     return [replace(item, key=None) if again else item]
 
 
+_NOT_WHOLE = "{}: {}: it is sent, but the service may not read it"
 _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the outbox
 
 

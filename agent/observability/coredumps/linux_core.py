@@ -179,6 +179,15 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
     )
 
 
+def damage_of(file: BinaryIO) -> str:
+    """Return why a core dump is not whole, "" where it is."""
+    try:
+        missing = parse_linux_core(file).missing
+    except ValueError as damage:
+        return str(damage)
+    return f"{missing} bytes are missing at the end" if missing else ""
+
+
 def _notes(
     file: BinaryIO, offset: int, size: int, header: elf.ElfHeader
 ) -> list[tuple[bytes, int, bytes]]:

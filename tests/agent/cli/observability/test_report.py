@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.support.commands.command_line import json_objects as cellagent
+from tests.support.dumps.elf_files import linux_core
 from tests.support.dumps.zephyr_dumps import arch, header, memory, partition
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
@@ -103,6 +104,16 @@ async def test_a_core_dump_that_is_not_whole_is_sent_with_a_word(offline, tmp_pa
     assert (code, counts["queued"]) == (0, 1)
     assert ("the service may not read it" in noted) == bool(told)
     assert told in noted
+
+
+async def test_a_linux_core_that_is_not_whole_is_sent_with_a_word(offline, tmp_path):
+    path = tmp_path / "core"
+    for end, told in ((None, ""), (-9, "9 bytes are missing"), (100, "it ends inside its head")):
+        path.write_bytes(linux_core()[:end])
+        words = ["report", "coredump", str(path), *IDENTITY, "--queue"]
+        code, (counts,), noted = await cellagent(*words)
+        assert (code, counts["queued"], bool(noted)) == (0, 1, bool(told))
+        assert told in noted
 
 
 async def test_erased_flash_behind_a_core_dump_is_not_sent(offline, tmp_path):
