@@ -100,7 +100,10 @@ def read_image(path: Path) -> McubootImage:
         end, more_tlvs = _area(file, at, size, _INFO_MAGIC)
         tlvs += more_tlvs
     if end != size:
-        raise BadImage(f"{counted(size - end, 'bytes')} too many behind the end of the image")
+        raise BadImage(
+            f"{counted(size - end, 'bytes')} too many behind the end of the image, as imgtool adds "
+            "with --pad or --confirm"
+        )
     hashes = [tlv for tlv in tlvs if tlv.type in HASH_TLVS and not tlv.protected]
     if len(hashes) != 1:
         raise BadImage(f"the image states {len(hashes)} hashes of itself, not one")
