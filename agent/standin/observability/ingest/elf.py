@@ -52,11 +52,16 @@ def linux_signal(data: bytes) -> str | None:
     (start,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 32 if wide else 28)
     size, count = struct.unpack_from(order + "HH", data, 54 if wide else 42)
     fields = struct.Struct(order + ("I4xQ16xQ" if wide else "II8xI"))
+    left = len(data)  # as above
     for at in range(start, start + size * count, max(size, 1)):
         if at + fields.size > len(data):
             break
         kind, offset, length = fields.unpack_from(data, at)
-        if kind == _PT_NOTE and (number := _prstatus_signal(data[offset : offset + length], order)):
+        if kind != _PT_NOTE:
+            continue
+        notes = data[offset : offset + min(length, left)]
+        left -= len(notes)
+        if number := _prstatus_signal(notes, order):
             return _SIGNALS.get(number, f"Signal {number}")
     return None
 

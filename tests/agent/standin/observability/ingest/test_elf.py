@@ -59,6 +59,14 @@ def test_sections_that_all_lie_over_the_same_notes_are_read_once() -> None:
     assert gnu_build_id(elf(notes, wide=True, order="<", times=60_000)) is None
 
 
+@pytest.mark.timeout(30)
+def test_headers_of_a_core_that_all_lead_to_the_same_notes_are_followed_once() -> None:
+    notes, count = note("<", 9, b"CORE\0", b"") * 40_000, 60_000
+    head = linux_core()[:56] + struct.pack("<HHHH", count, 0, 0, 0)
+    header = struct.pack("<IIQQQQQQ", 4, 6, 64 + count * 56, 0, 0, len(notes), len(notes), 4)
+    assert linux_signal(head + header * count + notes) is None
+
+
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize(
     ("number", "name"),
