@@ -274,9 +274,10 @@ def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
     ranges: dict[str, list[tuple[int, int]]] = {}
     for each in core.files:
         ranges.setdefault(each.name, []).append((each.start, each.end))
+    begins = {name: min(parts)[0] for name, parts in ranges.items()}
     modules = []
     for each in core.files:
-        if each.offset or each.start != min(ranges[each.name])[0]:
+        if each.offset or each.start != begins[each.name]:
             continue
         try:
             read = _build_id(core, file, each.start)

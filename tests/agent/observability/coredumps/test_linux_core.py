@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
+from agent.observability.coredumps.linux_core import (
+    LinuxCore,
+    MappedFile,
+    loaded_modules,
+    parse_linux_core,
+)
 from tests.support.dumps.elf_files import LoadedProgram, linux_core
 
 
@@ -109,3 +114,9 @@ def test_a_loaded_program_is_known_by_its_build_id_and_by_where_it_lies(wide):
     assert [module.holds(each) for each in (0x7EFFFF, 0x7F0000, 0x7F1FFF, 0x7F2000)] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+@pytest.mark.timeout(30)
+def test_a_file_that_is_mapped_as_often_as_the_kernel_permits_is_looked_at_once():
+    parts = tuple(MappedFile(at, at + 1, 0, "/dev/shm/buffer") for at in range(65_530))
+    assert loaded_modules(LinuxCore("ARM", "modemd", (), 0, (), files=parts), io.BytesIO()) == []
