@@ -57,7 +57,8 @@ def pasteable_hint(
     hint = _meant_kit(message, session) or hint
     port = ports[0] if len(ports) == 1 else ""
     hint = pasteable(hint or _of_the_key(message), "", port)
-    hint = _OPTION.sub(lambda found: _typed_with(found[1], ports, others), hint)
+    kits = _ports_of_kits(session)
+    hint = _OPTION.sub(lambda found: _typed_with(found[1], ports, others, kits), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
@@ -69,10 +70,16 @@ def pasteable_hint(
 def _meant_kit(message: str, session: Session) -> str:
     """Return the hint for a port that is not there, where the profile has a kit of such a name."""
     typed = session.port or os.environ.get("CELLAGENT_PORT", "")
-    if not (typed and "loaded" in vars(session) and f"there is no port {typed}" in message):
+    if not (typed and f"there is no port {typed}" in message):
         return ""
-    near = get_close_matches(typed, session.loaded.profile.kits, n=1, cutoff=NEAR)
+    near = get_close_matches(typed, _ports_of_kits(session), n=1, cutoff=NEAR)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _ports_of_kits(session: Session) -> dict[str, str]:
+    """Return the ports of the profile's kits by their names, none of a profile that is not read."""
+    kits = session.loaded.profile.kits if "loaded" in vars(session) else {}
+    return {name: kit.port for name, kit in kits.items()}
 
 
 def _of_the_key(message: str) -> str:
@@ -254,9 +261,15 @@ _GOES_ON = {"--watch": 0, "--scan": 0, "--page": 0, "--page-control": 0}
 """The options of a bench that goes on: what is allowed to one kit is not for all that follow it."""
 
 
-def _typed_with(options: str, ports: Sequence[str], others: Collection[str]) -> str:
-    """Return the command that was typed, with options that it lacks or has with another value."""
+def _typed_with(
+    options: str, ports: Sequence[str], others: Collection[str], kits: Mapping[str, str]
+) -> str:
+    """Return the command that was typed, with options that it lacks or has with another value.
+
+    `kits` are the ports by the names that may have been typed in their place.
+    """
     words, dashes, rest = _parted(sys.argv[1:])
+    others = {*others, *(name for name, port in kits.items() if port in others)}
     if ports and not options.startswith("--relabel"):  # whose label is scanned
         for page in [at for at, word in enumerate(words[:-1]) if word == "--page"]:
             if not words[page + 1].startswith("-"):  # its value, which it need not have
@@ -264,7 +277,8 @@ def _typed_with(options: str, ports: Sequence[str], others: Collection[str]) -> 
         words = _without(_GOES_ON, words)[1]
     if others or (len(ports) == 1 and "--all" in words):
         words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
-        rest += [port for port in ports if port not in [*words, *rest]]
+        typed = [kits.get(word, word) for word in (*words, *rest)]
+        rest += [port for port in ports if port not in typed]
     for name, *values in _each(shlex.split(options)):
         if name not in _REPEATED:
             words = _without({name: len(values)}, words)[1]

@@ -15,6 +15,7 @@ from agent.cli.framework.command import note
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.provision.run_progress import BenchView, next_step
+from agent.config.write import write_profile
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import Tray
 from tests.support.provisioning.plugged_boards import place, plugged
@@ -93,6 +94,18 @@ def test_what_is_allowed_is_allowed_to_the_boards_that_are_meant_alone(
     monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *words])
     hint = pasteable_hint("`--rekey` allows it", "", Session(port=port), ports, others)
     assert hint == f"`cellagent provision run {whole}` allows it"
+
+
+def test_a_board_that_was_typed_as_a_kit_of_the_table_is_meant_by_that_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_profile("lab", {"kits": {"left": {"port": "/a"}, "right": {"port": "/b"}}}, {})
+    session = Session(profile_name="lab")
+    assert session.loaded.name == "lab"
+    typed = ["provision", "run", "left", "right", "--profile", "lab"]
+    monkeypatch.setattr(sys, "argv", ["cellagent", *typed])
+    hint = pasteable_hint("`--rekey` allows it", "", session, ["/a"], {"/b"})
+    assert hint == "`cellagent provision run left --profile lab --rekey` allows it"
 
 
 def test_what_two_of_three_boards_need_is_allowed_to_these_two(
