@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from msgspec import Struct, convert
 
@@ -19,6 +19,7 @@ Expected = int | str | list[int | str]
 ANY, ABSENT = "*", "-"
 LINE = "line"
 """The name under which a condition holds the pattern of a line."""
+_PATTERNS = {LINE, "of", "words", "unless", "servers", "commands"}
 
 
 class Certainty(Enum):
@@ -131,7 +132,7 @@ def load() -> Table:
 
 def read(text: str) -> Table:
     """Return the table of a TOML text. Raises ValueError or KeyError."""
-    file = tomllib.loads(text)
+    file = _joined(tomllib.loads(text))
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
     rows += convert(file["row"], list[Row])
     failures = (*convert(file["refusal"], list[Row]), *_failures(file["failures"], file["failure"]))
@@ -149,6 +150,18 @@ def read(text: str) -> Table:
     texts = {name: code for code, name in CME.items() if code < FIRST_OF_MAKER} | file["cme_texts"]
     known = {name.upper(): code for name, code in texts.items()}
     return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
+
+
+def _joined(value: Any) -> Any:
+    """Return a value of the file with each pattern whole, of which long ones stand in parts."""
+    if isinstance(value, list):
+        return [_joined(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: "|".join(each) if key in _PATTERNS and isinstance(each, list) else _joined(each)
+        for key, each in value.items()
+    }
 
 
 def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[Row]:
