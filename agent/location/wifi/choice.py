@@ -47,8 +47,8 @@ def wifi_source(
     if word == "companion" and not companion_port:
         raise UsageError(
             "Wi-Fi is to come from a companion, and its port is not set",
-            hint="`cellagent config set kit.companion_port PORT` names that of the kit on "
-            "kit.port; `cellagent config set location.wifi auto` takes this host's own Wi-Fi",
+            hint="`cellagent config set kit.companion_port PORT` names it; "
+            "`cellagent config set location.wifi auto` takes this host's own Wi-Fi",
         )
     if word == "companion" or (word == "auto" and companion_port):
         return WifiCompanion(companion_port)
