@@ -78,7 +78,9 @@ async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
         return (await agent.run("reload")).code
 
     async def link(agent: RunningAgent) -> str:
-        return str(json.loads((await agent.run("page", "--json")).out)["link"])
+        done = await agent.run("page", "--json")
+        assert done.code == 0, done.out + done.err
+        return str(json.loads(done.out)["link"])
 
     async with agent_on(profile_with(tmp_path, cloud)) as agent:
         assert await reloaded(agent, listen) == 0

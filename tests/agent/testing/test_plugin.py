@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -273,9 +274,10 @@ def test_a_port_that_the_running_agent_has_is_borrowed_and_the_agent_not_killed(
 ) -> None:
     sockets = socket_folder(state_dir())
     make_private_folder(sockets)
-    (sockets / "lab.sock").touch()
     project.write("test_it.py", "def test_it(modem_sync):\n    pass\n")
-    with served(tmp_path) as kit:
+    with served(tmp_path) as kit, socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(sockets / "lab.sock"))
+        agent.listen()
         held = open_handle(str(kit.port), baud=115200, rtscts=False)
         said = project.run(f"--cellagent-kit={kit.port}", code=1)
         held.close()
