@@ -6,11 +6,7 @@ import pytest
 
 from at.causes.diagnosis import causes_of_log
 from at.protocol.errors import TranscriptError
-
-
-def _causes(*lines: str) -> list[str]:
-    return [one.cause for one in causes_of_log("\n".join(lines).encode())]
-
+from tests.support.modem.causes_of_lines import causes_of
 
 ENDED = (
     ("AT+CNACT=0,0", "+APP PDP: 0,DEACTIVE"),
@@ -48,17 +44,13 @@ def test_a_call_that_was_connected_was_not_refused(
     assert all(cause.cause == "pdn-inactive" for cause in found)
 
 
-def test_a_cloud_that_was_reached_once_knows_the_kit() -> None:
-    ended = "[00:00:08.287,078] <err> nrf_cloud_transport: MQTT input error: -128"
-    assert _causes(ended)[0] == "cloud-unknown-device"
-    assert _causes("<inf> app: NRF_CLOUD_EVT_READY: 0", ended)[0] == "server-closed"
-
-
 @pytest.mark.parametrize(("asked", "told"), ENDED)
 def test_what_was_ended_on_request_is_no_trouble(asked: str, told: str) -> None:
     online = ("AT+CEREG?", "+CEREG: 0,1", "OK")
-    assert _causes(*online, asked, "OK", told) == ["registered"]
-    assert _causes(*online, asked, "OK", "AT+CFUN=1", "OK", told) != ["registered"] or "pdp" in told
+    assert causes_of(*online, asked, "OK", told) == ["registered"]
+    assert (
+        causes_of(*online, asked, "OK", "AT+CFUN=1", "OK", told) != ["registered"] or "pdp" in told
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +62,7 @@ def test_what_was_ended_on_request_is_no_trouble(asked: str, told: str) -> None:
     ],
 )
 def test_what_ended_without_an_error_is_no_trouble(line: str) -> None:
-    assert _causes("AT+CEREG?", "+CEREG: 0,1", "OK", line) == ["registered"]
+    assert causes_of("AT+CEREG?", "+CEREG: 0,1", "OK", line) == ["registered"]
 
 
 @pytest.mark.parametrize(
@@ -84,20 +76,20 @@ def test_what_ended_without_an_error_is_no_trouble(line: str) -> None:
 )
 def test_a_modem_answers_whose_answers_stand_in_no_form_that_is_known(line: str) -> None:
     sent = "[DEBUG] AT cmd AT+CGMM"
-    assert _causes(sent, line) == ["nothing-found"]
+    assert causes_of(sent, line) == ["nothing-found"]
     for nothing in ("RX timeout", "rx: 0 bytes", "received: None", "no response"):
-        assert "line-end" in _causes(sent, nothing)
+        assert "line-end" in causes_of(sent, nothing)
 
 
 @pytest.mark.parametrize("fix", ["+CGPSINFO: 3113.3,N,12121.2,E", "+CGNSINF: 1,1,20260210,31.8"])
 def test_a_position_that_was_found_later_was_found(fix: str) -> None:
-    assert _causes("AT+CGPSINFO", "+CGPSINFO: ,,,,,,,,", "OK", fix, "OK") == ["nothing-found"]
+    assert causes_of("AT+CGPSINFO", "+CGPSINFO: ,,,,,,,,", "OK", fix, "OK") == ["nothing-found"]
 
 
 def test_a_network_that_was_open_already_is_no_trouble() -> None:
     already = ("AT+NETOPEN", "+IP ERROR: Network is already opened", "ERROR")
     reached = ('AT+CIPOPEN=0,"TCP","host.example",80', "OK", "+CIPOPEN: 0,0")
-    assert _causes(*already, *reached) == ["nothing-found"]
+    assert causes_of(*already, *reached) == ["nothing-found"]
 
 
 @pytest.mark.parametrize(
@@ -110,11 +102,11 @@ def test_a_network_that_was_open_already_is_no_trouble() -> None:
     ],
 )
 def test_an_answer_whose_end_was_cut_still_says_its_status(line: str) -> None:
-    assert _causes("AT+CEREG=2", "OK", line) == ["registered"]
+    assert causes_of("AT+CEREG=2", "OK", line) == ["registered"]
 
 
 def test_fields_without_their_commas_are_no_status() -> None:
-    assert _causes("AT+CEREG?", "+CEREG: 5 3", "OK") == ["nothing-found"]
+    assert causes_of("AT+CEREG?", "+CEREG: 5 3", "OK") == ["nothing-found"]
 
 
 def test_a_script_that_timed_out_after_answers_says_nothing_of_a_line_that_never_answered() -> None:
@@ -128,40 +120,32 @@ def test_a_script_that_timed_out_after_answers_says_nothing_of_a_line_that_never
 
 @pytest.mark.parametrize("told", ["+CNEC_EMM: 11", '+CEREG: 2,"00B7","00011B07",7'])
 def test_a_modem_that_was_refused_or_names_its_cell_hears_one(told: str) -> None:
-    found = _causes("AT+CFUN=1", "OK", "+CEREG: 2", told, "%MDMEV: SEARCH STATUS 2", "+CSCON: 0")
+    found = causes_of("AT+CFUN=1", "OK", "+CEREG: 2", told, "%MDMEV: SEARCH STATUS 2", "+CSCON: 0")
     assert "no-cell" not in found
     assert "first-search" not in found or not told.startswith("+CNEC")
 
 
 def test_a_modem_that_does_not_search_after_a_refusal_is_not_off() -> None:
     rejected = "[00:00:09.653,045] <wrn> lte_lc: Registration rejected, EMM cause: 8"
-    assert _causes(rejected, "registration status: not registered") == ["emm-8"]
+    assert causes_of(rejected, "registration status: not registered") == ["emm-8"]
 
 
 def test_a_modem_that_crashed_was_started_by_its_library() -> None:
-    assert _causes("Modem error: 0x10, PC: 0x2e4c6") == ["modem-crashed"]
-    assert _causes("Modem init error: -14") == ["modem-lib-off"]
+    assert causes_of("Modem error: 0x10, PC: 0x2e4c6") == ["modem-crashed"]
+    assert causes_of("Modem init error: -14") == ["modem-lib-off"]
 
 
 def test_a_modem_that_detached_itself_was_not_refused() -> None:
     left = ('+CEREG: 1,"00B7","00011B07",7', "+CEREG: 0", "+CGEV: ME DETACH", "+CSCON: 0")
-    assert _causes(*left) == ["modem-off"]
-    assert "denied" in _causes(*left, left[0], "+CEREG: 0")
-
-
-def test_a_socket_that_fails_since_the_modem_crashed_tells_of_no_server() -> None:
-    crashed = "[00:00:49.828,491] <err> nrf_modem: Modem has crashed, reason 0x10, PC: 0x2f00"
-    failed = "[00:00:49.829,010] <err> net_http: send: -110"
-    assert _causes(failed) == ["server-unreachable"]
-    assert _causes(crashed, failed) == ["modem-crashed"]
-    for back in ("*** Booting nRF Connect SDK v3.1.0 ***", "+CEREG: 1"):
-        assert "server-unreachable" not in _causes(crashed, failed, back)
-        assert _causes(crashed, back, failed)[:2] == ["modem-crashed", "server-unreachable"]
+    assert causes_of(*left) == ["modem-off"]
+    assert "denied" in causes_of(*left, left[0], "+CEREG: 0")
 
 
 def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:
     lines = ('AT%LOCATION=2,"61.4","24.2","140",0,0', "OK", "+CEREG: 2", "%MDMEV: SEARCH STATUS 2")
-    assert "system-mode" not in _causes("AT%XSYSTEMMODE=0,0,0,0,1", "OK", "AT+CFUN=1", "OK", *lines)
+    assert "system-mode" not in causes_of(
+        "AT%XSYSTEMMODE=0,0,0,0,1", "OK", "AT+CFUN=1", "OK", *lines
+    )
 
 
 def test_a_pin_that_was_wrong_is_said_to_be_so() -> None:
@@ -171,27 +155,21 @@ def test_a_pin_that_was_wrong_is_said_to_be_so() -> None:
 
 @pytest.mark.parametrize("mode", ["0", "4", "7", "15,1"])
 def test_a_mode_that_turns_nothing_on_was_not_refused_to_be_switched_on(mode: str) -> None:
-    assert _causes(f"AT+CFUN={mode}", "ERROR") == ["command-refused"]
-    assert _causes("AT+CFUN=1,0", "ERROR") == ["system-mode-refused"]
-
-
-@pytest.mark.parametrize("port", ["/dev/ttyS0 at 9600 baud", "/dev/ttyACM0", "the kit on COM7"])
-def test_a_port_that_was_not_connected_to_is_no_server(port: str) -> None:
-    assert _causes("AT", "OK", f"Failed to connect to {port} (attempt 4)") == ["line-end"]
-    assert _causes("AT", "OK", "Failed to connect to host.example") == ["server-unreachable"]
+    assert causes_of(f"AT+CFUN={mode}", "ERROR") == ["command-refused"]
+    assert causes_of("AT+CFUN=1,0", "ERROR") == ["system-mode-refused"]
 
 
 def test_a_device_of_the_host_that_is_missing_is_no_trouble_with_the_apn() -> None:
     line = "Couldn't open the /dev/ppp device: No such file or directory"
-    assert "pdn-inactive" not in _causes(line)
-    assert _causes("pppd: Couldn't set up ppp0") == ["pdn-inactive"]
+    assert "pdn-inactive" not in causes_of(line)
+    assert causes_of("pppd: Couldn't set up ppp0") == ["pdn-inactive"]
 
 
 def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
     refused = [
         line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")
     ]
-    assert not {"system-mode-refused", "apn"} & {*_causes(*refused)}
+    assert not {"system-mode-refused", "apn"} & {*causes_of(*refused)}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +183,7 @@ def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
     ],
 )
 def test_not_each_update_is_a_download(line: str) -> None:
-    assert "download-failed" not in _causes(line)
+    assert "download-failed" not in causes_of(line)
 
 
 @pytest.mark.parametrize(
@@ -247,20 +225,20 @@ def test_no_cells_of_a_technology_says_nothing_of_the_other(mode: str, stays: bo
         '+CEREG: 3,"0901","020A7716",9,0,15',
     )
     again = ("AT+CFUN=4", "OK", f"AT%XSYSTEMMODE={mode}", "OK", "AT+CFUN=1", "OK", "+CEREG: 2")
-    found = _causes(*refused, *again)
+    found = causes_of(*refused, *again)
     assert ("emm-15" in found) is stays
     assert "denied" not in found
 
 
 @pytest.mark.parametrize("mode", [31, 41])
 def test_a_mode_of_gnss_or_the_card_is_no_search(mode: int) -> None:
-    found = _causes(f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,0", "OK")
+    found = causes_of(f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,0", "OK")
     assert found == ["modem-off"]
 
 
 @pytest.mark.parametrize("mode", [31, 41])
 def test_a_mode_of_gnss_or_the_card_leaves_a_search_on(mode: int) -> None:
-    found = _causes("AT+CFUN=1", "OK", f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,2", "OK")
+    found = causes_of("AT+CFUN=1", "OK", f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,2", "OK")
     assert found == ["first-search"]
 
 
@@ -275,39 +253,18 @@ def test_a_refused_message_has_the_words_of_its_number() -> None:
 )
 def test_the_number_of_an_error_of_messages_is_none_of_the_modem(number: int, found: str) -> None:
     """TS 24.011 numbers why a network did not take a message, and TS 27.005 goes on from there."""
-    assert _causes(f"+CMS ERROR: {number}") == [found]
+    assert causes_of(f"+CMS ERROR: {number}") == [found]
 
 
 def test_an_update_that_was_not_begun_is_no_modem_that_did_not_start() -> None:
-    assert _causes("<err> fota_download: dfu_target_init error -134") == ["download-failed"]
+    assert causes_of("<err> fota_download: dfu_target_init error -134") == ["download-failed"]
 
 
 def test_what_firmware_notes_behind_an_answer_is_none_of_it() -> None:
     mark = "[00:01:37.034,149] <inf> ntn_manager: NTN: AT"
-    assert _causes(f"{mark}> AT+CEREG=5 [CEREG]", f"{mark}< OK [CEREG] dt=7ms") == ["nothing-found"]
-
-
-@pytest.mark.parametrize(
-    "reached",
-    [
-        "aws_iot_sample: AWS_IOT_EVT_CONNECTED",
-        "azure_iot_hub_sample: AZURE_IOT_HUB_EVT_CONNECTED",
-        "net_lwm2m_rd_client: Registration Done (EP='kit')",
-        "nrf_cloud_coap_transport: Authorized",
-        "mflt: Response Complete: Parse Status 0 HTTP Status 202!",
-    ],
-)
-def test_a_server_that_was_reached_at_last_is_reachable(reached: str) -> None:
-    failed = "[00:00:09.000,000] <err> transport: connect failed: -116"
-    assert _causes(failed) == ["server-unreachable"]
-    assert _causes(failed, f"[00:00:39.000,000] <inf> {reached}") == ["nothing-found"]
-
-
-@pytest.mark.parametrize("client", ["Golioth client", "Golioth CoAP client"])
-def test_a_server_that_was_reached_at_last_refuses_no_credential(client: str) -> None:
-    failed = "E (15606) golioth_coap_client: Maybe your PSK-ID or PSK is incorrect?"
-    assert "tls-failed" in _causes(failed)
-    assert "tls-failed" not in _causes(failed, f"I (16860) golioth_main: {client} connected")
+    assert causes_of(f"{mark}> AT+CEREG=5 [CEREG]", f"{mark}< OK [CEREG] dt=7ms") == [
+        "nothing-found"
+    ]
 
 
 def test_a_kit_that_was_switched_off_was_registered() -> None:
@@ -320,14 +277,14 @@ def test_a_kit_that_was_switched_off_was_registered() -> None:
 
 
 def test_an_imei_that_is_not_given_is_none_that_is_missing() -> None:
-    assert _causes("<inf> app: no IMEI override, asking the modem") == ["nothing-found"]
-    assert _causes("<err> app: No IMEI") == _causes("No IMEI found!") == ["no-imei"]
+    assert causes_of("<inf> app: no IMEI override, asking the modem") == ["nothing-found"]
+    assert causes_of("<err> app: No IMEI") == causes_of("No IMEI found!") == ["no-imei"]
 
 
 @pytest.mark.parametrize("command", ["AT%CMNG=1,5,0", "AT%KEYGEN=5,2,0"])
 def test_a_number_that_was_cut_of_an_error_of_credentials_tells_of_no_lock(command: str) -> None:
-    assert _causes(command, "+CME ERROR: 5") in (["command-refused"], ["key-refused"])
-    assert _causes("AT+CPIN?", "+CME ERROR: 5") == ["sim-locked"]
+    assert causes_of(command, "+CME ERROR: 5") in (["command-refused"], ["key-refused"])
+    assert causes_of("AT+CPIN?", "+CME ERROR: 5") == ["sim-locked"]
 
 
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
@@ -355,16 +312,6 @@ def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_name
 
 
 @pytest.mark.parametrize(
-    ("stat", "blamed"), [("+CEREG: 0,0", False), ("+CEREG: 0,2", False), ("+CEREG: 0,1", True)]
-)
-def test_a_connection_that_fails_without_a_network_is_no_fault_of_the_server(
-    stat: str, blamed: bool
-) -> None:
-    log = "AT+CEREG?", stat, "OK", 'AT+CIPSTART=0,"TCP","host.example",80', "+CME ERROR: 3"
-    assert ("server-unreachable" in _causes(*log)) is blamed
-
-
-@pytest.mark.parametrize(
     ("before", "blamed"),
     [
         ("[00:00:40.300,000] <inf> app: sending 512 bytes", True),
@@ -383,13 +330,13 @@ def test_a_restart_that_no_line_explains_is_told(before: str, blamed: bool) -> N
 def test_a_modem_that_was_not_turned_on_again_after_a_restart_was_not_refused() -> None:
     boot = "*** Booting nRF Connect SDK v2.9.0 ***"
     status = ("AT+CEREG?", "+CEREG: 0,0", "OK")
-    assert _causes("AT+CFUN=1", "OK", boot, *status) == ["modem-off"]
-    assert _causes(boot, "AT+CFUN=1", "OK", *status)[0] == "denied"
+    assert causes_of("AT+CFUN=1", "OK", boot, *status) == ["modem-off"]
+    assert causes_of(boot, "AT+CFUN=1", "OK", *status)[0] == "denied"
 
 
 def test_the_number_of_a_supply_that_no_modem_runs_on_is_none() -> None:
-    assert _causes("AT%XVBAT", "%XVBAT: 3", "OK") == ["nothing-found"]
-    assert _causes("AT%XVBAT", "%XVBAT: 3099", "OK") == ["supply-low"]
+    assert causes_of("AT%XVBAT", "%XVBAT: 3", "OK") == ["nothing-found"]
+    assert causes_of("AT%XVBAT", "%XVBAT: 3099", "OK") == ["supply-low"]
 
 
 @pytest.mark.parametrize(
@@ -401,18 +348,8 @@ def test_gnss_that_waits_for_lte_has_not_failed_yet(line: str, certainty: str) -
     assert [(one.cause, one.certainty) for one in found] == [("gnss-no-fix", certainty)]
 
 
-def test_a_connection_that_the_kit_ended_was_not_refused() -> None:
-    online = "+CEREG: 5"
-    for line, certainty in (
-        ("+CGEV: ME PDN DEACT 0", "possible"),
-        ("+CGEV: PDN DEACT 0", "likely"),
-    ):
-        found = causes_of_log(f"{online}\n{line}\n".encode())[0]
-        assert (found.cause, found.certainty) == ("pdn-inactive", certainty)
-
-
 def test_a_shell_that_knows_no_command_has_answered() -> None:
-    assert _causes("uart:~$ at AT+CEREG?", "at: command not found") == ["at-behind-shell"]
+    assert causes_of("uart:~$ at AT+CEREG?", "at: command not found") == ["at-behind-shell"]
 
 
 @pytest.mark.parametrize(
@@ -428,8 +365,8 @@ def test_a_shell_that_knows_no_command_has_answered() -> None:
 def test_a_command_that_was_not_answered_tells_of_no_network_and_no_connection(
     line: str, cause: str
 ) -> None:
-    assert _causes("+CEREG: 5", line)[0] == cause
-    assert not {"no-cell", "pdn-inactive"} & {*_causes("+CEREG: 5", line)}
+    assert causes_of("+CEREG: 5", line)[0] == cause
+    assert not {"no-cell", "pdn-inactive"} & {*causes_of("+CEREG: 5", line)}
 
 
 def test_a_card_that_was_ready_before_it_asked_for_its_pin_is_no_certain_lock() -> None:
@@ -450,100 +387,16 @@ def test_a_log_with_two_kits_is_not_told_of_as_one() -> None:
 
 def test_an_answer_whose_fields_are_not_known_is_an_answer() -> None:
     lines = ("AT+QTEMP", "+QTEMP: 38,255,255", 'AT+qeng="x"', '+QENG: "x","NOCONN","LTE","FDD"')
-    assert _causes(*lines) == ["nothing-found"]
-
-
-def test_a_handshake_that_got_no_answer_reached_no_server() -> None:
-    silent = "<wrn> nrf_cloud_coap_transport: DTLS connect failed, errno: 116"
-    told = "<wrn> nrf_cloud_dns: Failed to connect to server host.example, port 5684.Error: -111"
-    assert _causes(silent, told) == ["server-unreachable"]
-    assert _causes(told)[0] == "server-refused"
-    assert _causes("<err> app: DTLS connect failed, errno: 45")[0] == "tls-failed"
-
-
-@pytest.mark.parametrize(
-    "told", ["TLS recv error: -4e", "TLS recv error: -4c", "TLS handshake error: -0x50"]
-)
-def test_a_connection_that_broke_below_tls_lacks_no_credential(told: str) -> None:
-    lines = (f"<err> net_sock_tls: {told}", "<inf> uplink: MQTT client disconnected -5")
-    assert _causes(*lines) == ["server-closed"]
+    assert causes_of(*lines) == ["nothing-found"]
 
 
 def test_a_notice_that_was_lost_is_said_behind_what_is_surer() -> None:
     lost = "<wrn> at_monitor: No heap space for incoming notification: +CSCON: 0"
-    assert _causes(lost) == ["no-memory"]
-    assert _causes(lost, "<err> app: coap connect failed: -116")[0] == "server-unreachable"
-
-
-@pytest.mark.parametrize("told", ["Failed to read the battery: -5", "Could not request eDRX: -14"])
-def test_a_part_of_the_kit_itself_is_no_server_though_its_module_is_named_after_one(
-    told: str,
-) -> None:
-    assert _causes(f"[00:00:03.120,118] <err> cloud_app: {told}") == ["nothing-found"]
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        "Failed to send sensor data: -116",
-        "Connection to broker lost, start reconnect timer",
-        "Could not connect to mqtt broker. Start the LED blinking",
-        "Failed to fetch sensor configuration from cloud: timeout",
-        "state machine: connection lost",
-        "recv() returned 0: connection closed",
-        "broker disconnected -> reconnecting",
-        "publish of encoded JSON data failed: not connected",
-    ],
-)
-def test_what_a_server_did_not_take_or_ended_is_the_servers_whatever_else_is_told(
-    told: str,
-) -> None:
-    assert _causes(f"[00:04:03.120,118] <err> cloud_app: {told}") == ["server-unreachable"]
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        "cloud_app: zbus_chan_pub, error: -11",
-        "network_app: Failed to register the task watchdog: -22",
-        "location_app: Could not load settings: -2",
-        "mqtt_app: smf_run_state, error: 1",
-        "network_app: PMIC device not ready",
-    ],
-)
-def test_what_fails_of_the_system_itself_is_nothing_that_its_module_is_named_after(
-    told: str,
-) -> None:
-    assert _causes(f"[00:00:03.120,118] <err> {told}") == ["nothing-found"]
-
-
-def test_who_waits_for_a_server_has_not_reached_it() -> None:
-    failed = "<err> uplink: mqtt_connect, error: -116"
-    assert _causes(failed, "<inf> uplink: waiting for MQTT connected") == ["server-unreachable"]
-    assert _causes(failed, "<inf> uplink: MQTT connected") == ["nothing-found"]
+    assert causes_of(lost) == ["no-memory"]
+    assert causes_of(lost, "<err> app: coap connect failed: -116")[0] == "server-unreachable"
 
 
 def test_a_modem_that_crashed_has_so_wherever_it_was() -> None:
     crashed = "<err> nrf_modem: Modem has crashed, reason 0x{:x}, PC: 0x{:x}"
-    assert _causes(crashed.format(1, 0xFFF))[0] == "modem-crashed"
-    assert _causes(crashed.format(0xFFF, 0)) == ["modem-lib-off"]
-
-
-def test_a_request_that_was_too_long_for_the_server_was_not_so_for_the_application() -> None:
-    assert _causes("<err> rest: HTTP/1.1 413 Payload Too Large") == ["http-error"]
-
-
-@pytest.mark.parametrize(
-    ("told", "cause"),
-    [
-        ("downloader: Unexpected HTTP response code 404", "http-error"),
-        ("downloader: HTTP/1.1 503 Service Unavailable", "http-error"),
-        ("downloader: CoAP response code 4.04", "coap-error"),
-    ],
-)
-def test_an_update_that_the_server_refused_is_first_what_the_server_said(
-    told: str, cause: str
-) -> None:
-    failed = "[00:00:44.707,000] <err> fota_download: Download client error"
-    found = _causes(f"[00:00:44.706,000] <err> {told}", failed)
-    assert found == [cause, "download-failed"]
+    assert causes_of(crashed.format(1, 0xFFF))[0] == "modem-crashed"
+    assert causes_of(crashed.format(0xFFF, 0)) == ["modem-lib-off"]
