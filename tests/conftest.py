@@ -120,7 +120,7 @@ def private_home(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
-    """Point HOME, XDG_* and CELLAGENT_* at a folder of this test's own.
+    """Point HOME, XDG_*, CELLAGENT_* and pytest's folder at one of this test's own.
 
     One in which the tests before left nothing serves the next: to make it takes longer than many a
     test, and most touch none.
@@ -138,6 +138,9 @@ def private_home(
     for name, variable in _FOLDERS.items():
         monkeypatch.setenv(variable, str(home / name))
     monkeypatch.setenv("CELLAGENT_STATE_DIR", str(home / "agent-state"))
+    # A pytest that a test starts removes the folders of the runs before, and waits for it: minutes,
+    # where these are whole runs of ours.
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(home))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NETRC"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -45,11 +45,9 @@ class UserProject:
     def run(self, *words: str, code: int = 0, **environment: str) -> str:
         """Run pytest there, as its owner would; return what it prints."""
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", *words]
-        # Else it would remove the folders of others' earlier runs, and wait until that is done.
-        own = {"PYTEST_DEBUG_TEMPROOT": str(self.folder.parent)}
         with subprocess.Popen(
             command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, **ENVIRONMENT, **own, **environment},
+            env={**os.environ, **ENVIRONMENT, **environment},
         ) as started:  # fmt: skip
             try:
                 printed, _ = started.communicate(timeout=_LONGEST_S)
