@@ -108,7 +108,7 @@ class BenchOptions(Struct, frozen=True):
 
 def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     """Return the state that the boards are to reach. Raises UsageError."""
-    from agent.provisioning.ca.device_ca import ends_before
+    from agent.provisioning.ca.device_ca import ends_before, read_ca
     from agent.provisioning.planning.goal import (
         CertificateSource,
         Goal,
@@ -131,10 +131,11 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
         note("an attestation gives the service no key: no token of these boards is proven")
     certificate = CertificateSource(given.certificate or default)
     life = timedelta(days=given.certificate_days or profile.certificate_days)
-    ca_ends = None
+    ca = ca_ends = None
     if certificate is CertificateSource.OPERATOR_CA:
         _require_ca_named(profile)
-        ca_ends = ends_before(named_path(profile.device_ca_file), datetime.now(UTC), life)
+        ca = read_ca(named_path(profile.device_ca_file))
+        ca_ends = ends_before(ca, datetime.now(UTC), life)
     origin = KeyOrigin.HOST if given.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
         note("keys made on this host can be copied from it; a modem's own key cannot")
@@ -147,6 +148,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             key_origin=origin,
             certificate=certificate,
             certificate_life=life,
+            ca=ca,
             ca_ends=ca_ends,
             registration=method,
             into=f"{account.organization}/{account.project}" if profile.into == "project" else "",

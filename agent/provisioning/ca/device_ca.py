@@ -45,7 +45,7 @@ class DeviceCa:
         Raises UsageError when a file cannot be used, is open to others, or they do not fit;
         CredentialError when the passphrase is wrong.
         """
-        certificate = _certificate(certificate_file)
+        certificate = read_ca(certificate_file)
         key = _key(key_file, passphrase)
         if key.public_key() != certificate.public_key():
             raise UsageError(f"the key in {key_file} is not that of the CA in {certificate_file}")
@@ -59,7 +59,7 @@ class DeviceCa:
         """
         from agent.provisioning.ca.token import key_on_token
 
-        certificate = _certificate(certificate_file)
+        certificate = read_ca(certificate_file)
         key = key_on_token(uri, certificate.public_key(), ask_pin)
         try:
             _prove(key)
@@ -148,13 +148,11 @@ def _prove(key: CaKey) -> None:
         key.public_key().verify(signature, _PROBE, padding.PKCS1v15(), hashes.SHA256())
 
 
-def ends_before(file: Path, now: datetime, life: timedelta) -> datetime | None:
-    """Return when the CA in a file ends, if a certificate of that `life` ends with it, else None.
+def ends_before(certificate: x509.Certificate, now: datetime, life: timedelta) -> datetime | None:
+    """Return when a CA ends, if a certificate of that `life` ends with it, else None.
 
-    Its key is not read. Raises UsageError as `DeviceCa.load` does for the certificate, and where
-    it does not hold now.
+    Raises UsageError where it does not hold now.
     """
-    certificate = _certificate(file)
     _require_valid(certificate, now)
     end = certificate.not_valid_after_utc
     return end if end - now < life else None
@@ -177,7 +175,7 @@ def _require_valid(certificate: x509.Certificate, now: datetime) -> None:
         )
 
 
-def _certificate(file: Path) -> x509.Certificate:
+def read_ca(file: Path) -> x509.Certificate:
     """Return the one certificate in a file. Raises UsageError unless it may sign others."""
     if b"PRIVATE KEY" in (content := read_plain(file, "provisioning.device_ca_file")):
         # A file for the key, too: then it must be kept like one.

@@ -1,9 +1,12 @@
 """The goal: the credentials and settings that a provisioned board has."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +14,9 @@ from msgspec.structs import replace
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.boards.limits import Limit
 from at.commands.credentials import CredentialType
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 _LONGEST_PREFIX = 49  # with an IMEI the 64 characters that a certificate has for its name
 _ID_PREFIX = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{_LONGEST_PREFIX - 1}}}")
@@ -90,6 +96,8 @@ class Goal(Struct, frozen=True):
     limits: tuple[Limit, ...] = ()
     """What a board must keep before it is written to or registered."""
     certificate_life: timedelta = timedelta(days=3650)
+    ca: Certificate | None = None
+    """The operator's CA, which is to have issued the certificates."""
     ca_ends: datetime | None = None
     """When the operator's CA ends, and its certificates with it, if that is before their life."""
     prove: bool = True
@@ -137,7 +145,7 @@ class Goal(Struct, frozen=True):
         """Whether the service is given the device, with its certificate where it has one."""
         return self.registration is RegistrationMethod.ONBOARD or self.takes_commands
 
-    def of(self, board: BoardState) -> "Goal":
+    def of(self, board: BoardState) -> Goal:
         """Return the goal of this board: nothing is written to an nRF93M1, which has its key."""
         if not board.module_key:
             return self

@@ -64,7 +64,8 @@ class BoardHistory(Struct, frozen=True):
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
     those that are live no more, by digest. `alone`: no other key of any board works as the
     device. `certificate_ended` is the day on which the certificate ended, "" if it did not, or
-    none is wanted; `certificate_name` is the device that it names, "" if none is wanted.
+    none is wanted; `certificate_name` is the device that it names, "" if none is wanted, and
+    `other_ca` who issued it, "" if that is whom the goal wants.
     `id_holders` says which other boards have the device id. `imei` is the board's by the
     ledger, "" where it knows none.
     """
@@ -74,6 +75,7 @@ class BoardHistory(Struct, frozen=True):
     certificate: str = ""
     certificate_ended: str = ""
     certificate_name: str = ""
+    other_ca: str = ""
     registered: bool = False
     alone: bool = True
     key_begun: bool = False
@@ -387,14 +389,15 @@ def _plan_certificate(
             _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
         return
     is_named = history.certificate_name in {"", goal.device_id(board.uuid, board.imei)}
-    fits = history.certificate and not new_key and is_named
+    fits = history.certificate and not (new_key or history.other_ca) and is_named
     if held is not None:
         ours = held.sha256.upper() == stored_digest(history.certificate)
         if fits and ours:
             return
         what = f"{_certificate(board)} that is not ours"
         if ours:
-            of = "the key before" if new_key else f"device {history.certificate_name}"
+            named = history.other_ca or f"device {history.certificate_name}"
+            of = "the key before" if new_key else named
             what = f"the client certificate of {of}"
         _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
     if not fits:

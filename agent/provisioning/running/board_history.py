@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 
 from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ca import certificates
@@ -142,6 +143,7 @@ def history_of(
         certificate=key.certificate if key else "",
         certificate_ended=_ended(certificate, now) if certificate else "",
         certificate_name=certificates.name_in(certificate) if certificate else "",
+        other_ca=_other_ca(certificate, goal) if certificate else "",
         registered=any(
             one.finished and one.method == goal.registered_by
             for one in registrations
@@ -178,6 +180,17 @@ def _ended(certificate: x509.Certificate, now: datetime) -> str:
     """Return the day on which a certificate ended, "" if it has not."""
     end = certificate.not_valid_after_utc
     return f"{end:%Y-%m-%d}" if end <= now else ""
+
+
+def _other_ca(certificate: x509.Certificate, goal: Goal) -> str:
+    """Return who issued a certificate, "" if that is whom the goal wants, or it names nobody."""
+    wanted = certificate if goal.certificate is CertificateSource.SELF_SIGNED else goal.ca
+    try:
+        if wanted is not None:
+            certificate.verify_directly_issued_by(wanted)
+    except (ValueError, TypeError, InvalidSignature):
+        return f"another CA than the profile's, {certificate.issuer.rfc4514_string()}"
+    return ""
 
 
 def _is_unsent(certificate_serial: str, notes: Sequence[StepRecord]) -> bool:

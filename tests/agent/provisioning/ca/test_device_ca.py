@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from agent.errors import CredentialError, UsageError
 from agent.files.private_files import MAX_BYTES
 from agent.provisioning.ca.certificates import pem_of
-from agent.provisioning.ca.device_ca import DeviceCa, ends_before
+from agent.provisioning.ca.device_ca import DeviceCa, ends_before, read_ca
 from tests.support.keys.operator_ca import make_ca, openssl_verifies
 
 NOW = datetime.now(UTC)
@@ -193,7 +193,7 @@ def test_a_ca_that_does_not_hold_now_signs_nothing(
     file, key = make_ca(tmp_path, begin=begin, end=end)
     ca = DeviceCa.load(file, key, no_passphrase)
     for attempt in (
-        lambda: ends_before(file, NOW, LIFE),
+        lambda: ends_before(read_ca(file), NOW, LIFE),
         lambda: ca.sign(BOARD, "board", NOW, LIFE),
     ):
         with pytest.raises(UsageError, match=says) as refused:

@@ -19,6 +19,7 @@ from agent.config.identity_keys import IdentityKeys
 from agent.provisioning.boards import board as board_module
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import plan_boards, run_board
@@ -28,6 +29,7 @@ from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
 from at.virtual.families import functional_mode, keys
 from tests.support.cloud.standin import StandIn
+from tests.support.keys.operator_ca import NAME, make_ca, openssl_verifies
 from tests.support.modem.signed_tokens import OTHER, keygen
 from tests.support.provisioning.ledgers import boards_of
 from tests.support.provisioning.virtual_tray import (
@@ -376,3 +378,44 @@ async def test_a_board_whose_certificate_ended_is_refused_until_another_key_is_a
     assert (first.outcome, again.outcome, left.outcome) == ("done", "done", "unchanged")
     assert [key.retired_at is None for key in kept] == [False, True]
     assert len({key.certificate for key in kept}) == 2
+
+
+@pytest.mark.parametrize(
+    "is_cut_off", [False, True], ids=["a board that is made", "one that a kill cut off"]
+)
+async def test_a_certificate_of_another_ca_is_replaced_once_that_is_allowed(
+    standin: StandIn, tmp_path: Path, is_cut_off: bool
+) -> None:
+    tray = Tray(tmp_path)
+    (tmp_path / "other").mkdir()
+    file, key = make_ca(tmp_path / "other")
+    other = DeviceCa.load(file, key, lambda: "")
+    async with station_of(standin, tmp_path) as station:
+        assert station.device_ca is not None
+        ours = station.goal = replace(GOAL, ca=station.device_ca.certificate)
+        [made] = await provision(station, tray, 1)
+        [same] = await provision(station, tray, 1)
+        assert (made.outcome, same.outcome) == ("done", "unchanged")
+        station.device_ca = other
+        station.goal = replace(GOAL, ca=other.certificate)
+        if is_cut_off:  # what an interrupted run deleted is made by the CA of now
+            async with tray.open(tray.locations(1)[0]) as board:
+                await board.delete(TAG, 1)
+        else:
+            [planned] = await plan_boards(
+                tray.locations(1), station.goal, station.ledger, tray.open, station.now()
+            )
+            [refused] = await provision(station, tray, 1)
+            assert (refused.outcome, refused.exit, refused.writes) == ("refused", 4, 0)
+            assert planned.plan.refusal == refused.reason
+            assert f"another CA than the profile's, {NAME.rfc4514_string()};" in refused.reason
+            assert f"`--replace {TAG}:1` allows it" in refused.hint
+            station.goal = replace(station.goal, replace=frozenset({(TAG, 1)}))
+        [again] = await provision(station, tray, 1)
+        [left] = await provision(station, tray, 1)
+        [kept] = await station.ledger.call(lambda ledger: ledger.keys(made.uuid))
+        assert (again.outcome, left.outcome) == ("done", "unchanged")
+        openssl_verifies(file, kept.certificate)
+        station.goal = replace(ours, certificate=CertificateSource.NONE)
+        [wants_none] = await provision(station, tray, 1)
+    assert wants_none.outcome == "unchanged", "it is no matter where none is wanted"
