@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +23,7 @@ from agent.cli.framework.command import (
 from agent.cli.framework.listing import ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
-from agent.errors import AgentError, UsageError
+from agent.errors import UsageError
 from agent.redact import redact
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def use(session: Session, name: str) -> None:
 @click.argument("key", shell_complete=complete_key)
 def unset(session: Session, key: str) -> None:
     """Remove a value, or a secret, from the file: the built-in value or the default holds again."""
-    from agent.config.load import load, profile_name
+    from agent.config.load import origin_of, profile_name
     from agent.config.secrets import SECRETS
     from agent.config.write import drop_secret, unset_value
 
@@ -158,11 +157,9 @@ def unset(session: Session, key: str) -> None:
             "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
-    with suppress(AgentError):  # what is wrong beside it is unset next
-        now = load(name)
-        origin = now.secrets.origin(key) if key in SECRETS else now.origins.get(key)
-        if origin is not None and origin.kind not in {"built-in", "default"}:
-            note(f"{origin.where or origin.kind} gives it now")
+    origin = origin_of(key, name)
+    if origin is not None and origin.kind not in {"built-in", "default"}:
+        note(f"{origin.where or origin.kind} gives it now")
     note_reload(name)
 
 
@@ -219,24 +216,22 @@ def set_(session: Session, key: str, value: str | None) -> None:
     else:
         written = _without_secrets(set_value(key, value, profile=name))
         emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
-    if first := _preceding(key, own or {}):
+    if first := _preceding(key, name, own or {}):
         note(f"{first} takes precedence over it while it is set")
     note_reload(name)
 
 
-def _preceding(key: str, own: Mapping[str, object]) -> str:
+def _preceding(key: str, profile: str, own: Mapping[str, object]) -> str:
     """Return what takes precedence over a value or a secret in the file, "" where nothing does.
 
     `own` is the profile's table in the file.
     """
+    from agent.config.load import origin_of
     from agent.config.profile import OLDER_SECTIONS
-    from agent.config.secrets import SECRETS
 
-    variable = SECRETS[key].variable if key in SECRETS else ""
-    if key == "kit.port":
-        variable = "CELLAGENT_PORT"
-    if os.environ.get(variable):
-        return variable
+    origin = origin_of(key, profile)
+    if origin is not None and origin.kind != "file":
+        return origin.where
     section, _, last = key.rpartition(".")
     kit = own.get("kit")
     is_older = OLDER_SECTIONS.get(last) == section and isinstance(kit, dict) and last in kit

@@ -202,13 +202,22 @@ async def test_what_gives_a_value_that_is_unset_is_told(
         (("fota.mcuboot_port", "/dev/smp"), {}, "kit.mcuboot_port"),
         (("kit.port", "/dev/one"), {"CELLAGENT_PORT": "virtual:"}, "CELLAGENT_PORT"),
         (("api_key",), {"CELLAGENT_API_KEY": "canary-api-key-0002"}, "CELLAGENT_API_KEY"),
+        (("api_key",), {"CREDENTIALS_DIRECTORY": "given"}, "cellagent.api_key"),
         (("kit.mcuboot_port", "/dev/smp"), {"CELLAGENT_PORT": "virtual:"}, ""),
         (("api_key",), {"CELLAGENT_PORT": "virtual:"}, ""),
     ],
 )
 async def test_what_takes_precedence_over_a_value_that_is_set_is_told(
-    private_home: Path, words: tuple[str, ...], environment: dict[str, str], first: str
+    private_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    environment: dict[str, str],
+    first: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "cellagent.api_key").write_text("canary-api-key-0003")
     await cellagent("config", "set", "kit.mcuboot_port", "/dev/own")
     key = "canary-api-key-0001\n"
     done = await cellagent("config", "set", *words, stdin=key, environment=environment)

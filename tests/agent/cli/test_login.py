@@ -135,6 +135,11 @@ async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
     assert (tmp_path / "lab:api_key").read_text() == key
     assert not holding(private_home, key)
     assert (await cellagent("device", "list", environment=environment)).code == 0
+    assert "takes precedence" not in done.err
+    await cellagent("config", "set", "api_key", stdin="canary-an-older-key-0001\n")
+    done = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
+    assert "lab.api_key takes precedence over it while it is set" in done.err
+    await cellagent("config", "unset", "api_key")
     environment["PYTHON_KEYRING_BACKEND"] = "kept.Forgets"
     (tmp_path / "lab:api_key").unlink()
     lost = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
