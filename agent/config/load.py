@@ -132,9 +132,9 @@ def _on_port(profile: Profile, port: str) -> Profile:
     """
     own, fota = profile.kit.port, profile.fota
     changes: dict[str, object] = {"port": port}
-    kits = {name: kit for name, kit in profile.kits.items() if kit.port == own}
-    others = [kit for name, kit in profile.kits.items() if name not in kits]
     listing = functools.cache(system_ports)  # once for all of them
+    kits = {name: kit for name, kit in profile.kits.items() if same_port(kit.port, own, listing)}
+    others = [kit for name, kit in profile.kits.items() if name not in kits]
     is_theirs = any(same_port(kit.port, port, listing) for kit in others)
     if is_theirs:
         kits = {}

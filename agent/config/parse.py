@@ -1,5 +1,6 @@
 """Reads a profile from TOML tables, and names its keys: an error names the nearest one."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard, get_args, get_origin, get_type_hints
@@ -20,6 +21,7 @@ from agent.config.secrets import advice_if_secret
 from agent.config.urls import check_base_url
 from agent.config.value_types import ServiceUrl
 from agent.errors import ConfigError
+from at.ports.usb import Listing, same_port, system_ports
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 
@@ -52,9 +54,9 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     if isinstance(common, dict) and isinstance(kits, dict):
         common = {**_by_older_names(table), **common}
         shared = {key: value for key, value in common.items() if key not in OF_ONE_KIT}
-        port = common.get("port")
+        port, listing = common.get("port"), functools.cache(system_ports)
         own = {
-            name: {**(shared if port and kit.get("port", port) != port else common), **kit}
+            name: {**(common if _is_on(kit.get("port", port), port, listing) else shared), **kit}
             for name, kit in kits.items()
             if isinstance(kit, dict)
         }
@@ -75,6 +77,13 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         )
     _check_pattern(profile.provisioning.label_pattern, f"{place}: provisioning.label_pattern")
     return profile
+
+
+def _is_on(port: object, common: object, listing: Listing) -> bool:
+    """Whether a kit is that on the port of `kit`, or any kit is: `kit` names none."""
+    if not common or port == common:
+        return True
+    return isinstance(port, str) and isinstance(common, str) and same_port(port, common, listing)
 
 
 def _by_older_names(table: Mapping[str, object]) -> dict[str, object]:

@@ -216,3 +216,21 @@ def test_a_port_that_is_named_elsewhere_is_that_of_the_kits_that_name_none(file:
     )
     kits = load(port="COM3").profile.kits
     assert (kits["left"].port, kits["right"].port) == ("COM3", "COM2")
+
+
+@pytest.mark.parametrize("port", [None, "virtual:"])
+def test_a_kit_on_the_port_of_kit_under_another_of_its_names_has_what_was_set_for_it(
+    file: Path, tmp_path: Path, port: str | None
+) -> None:
+    (tmp_path / "ttyACM0").touch()
+    (tmp_path / "by-id").symlink_to("ttyACM0")
+    file.write_text(
+        f'[profiles.x.kit]\nport = "{tmp_path}/by-id"\ndevice_id = "mine"\n'
+        f'[profiles.x.kits.left]\nport = "{tmp_path}/ttyACM0"\n'
+        f'[profiles.x.kits.right]\nport = "{tmp_path}/ttyACM1"\n'
+    )
+    kits = load("x", port=port).profile.kits
+    # With --port of another kit, `left` is that one in its place.
+    left = (f"{tmp_path}/ttyACM0", "mine") if port is None else (port, "")
+    assert (kits["left"].port, kits["left"].device_id) == left
+    assert (kits["right"].port, kits["right"].device_id) == (f"{tmp_path}/ttyACM1", "")
