@@ -1,14 +1,23 @@
 """The kits of a profile, and what two of them may not share."""
 
+import functools
 import shlex
 from collections.abc import Callable, Mapping
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
-from at.ports.usb import Listing, device_of
+from at.ports.usb import Listing, device_of, system_ports
 
 _OF_MANY = {"", "auto", "same", "none"}
 """Values that name no port and no device."""
+_OF_ONE = (
+    "port",
+    # The chunks of one device are put together again by their order: two kits would break it.
+    "device_id",
+    # What is printed there would be of whichever kit opens it first.
+    "console_port",
+)
+"""The keys of which no two kits have the same value."""
 
 
 def kits_of(profile: Profile) -> dict[str, KitSettings]:
@@ -22,11 +31,8 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
         if not kit.port:
             key = f"kits.{name}.port" if profile.kits else "kit.port"
             raise UsageError(f"kit {name} has no port", hint=_set(key))
-    _check_different(kits, "port")
-    # The chunks of one device are put together again by their order: two kits would break it.
-    _check_different(kits, "device_id")
-    # What is printed there would be of whichever kit opens it first.
-    _check_different(kits, "console_port")
+    for key in _OF_ONE:
+        _check_different(kits, key)
     return kits
 
 
@@ -44,6 +50,18 @@ def require_different_ports(kits: Mapping[str, KitSettings], listing: Listing) -
     """Raise UsageError where two kits have one port now, under two of its names."""
     for key in ("port", "console_port"):
         _check_different(kits, key, lambda port: device_of(port, listing))
+
+
+def require_free(kits: Mapping[str, KitSettings], name: str, key: str) -> None:
+    """Raise UsageError where another kit has what this one is given, and no two may have it."""
+    value, listing = getattr(kits[name], key), functools.cache(system_ports)
+    for other, kit in kits.items() if key in _OF_ONE and value not in _OF_MANY else ():
+        its = getattr(kit, key)
+        if other != name and device_of(its, listing) == device_of(value, listing):
+            raise UsageError(
+                f"kit {other} has the {key} {its}: kit {name} cannot have it, too",
+                hint=f"`cellagent config unset {shlex.quote(f'kits.{other}.{key}')}` frees it",
+            )
 
 
 def _check_different(

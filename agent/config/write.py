@@ -7,6 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from agent.config.kits import require_free
 from agent.config.load import merged, profile_table, read_config
 from agent.config.nearest import nearest_key
 from agent.config.parse import all_keys, key_path, key_type, profile_from, setting_of
@@ -117,7 +118,9 @@ def set_value(key: str, text: str, *, profile: str) -> object:
         changed = {part: changed}
     assert isinstance(changed, dict)
     whole = {name: each for name, each in merged(own, changed).items() if name != "base"}
-    profile_from(whole, f"{file}: profiles.{profile}")
+    whole_profile = profile_from(whole, f"{file}: profiles.{profile}")
+    if path[0] == "kits":
+        require_free(whole_profile.kits, *path[1:])
     for meta in getattr(kind, "__metadata__", ()) if text else ():
         extra = meta.extra or {}
         if mark := extra.get("holds"):

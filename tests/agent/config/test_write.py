@@ -342,3 +342,24 @@ def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -
     assert file.is_symlink()
     assert "# kept elsewhere" in kept.read_text()
     assert load("lab").profile.kit.baud == 9600
+
+
+@pytest.mark.parametrize("key", ["port", "console_port", "device_id"])
+def test_what_another_kit_has_is_not_given_to_a_second_one(
+    file: Path, tmp_path: Path, key: str
+) -> None:
+    (tmp_path / "ttyACM0").touch()
+    (tmp_path / "by-id").symlink_to("ttyACM0")
+    taken, again = (f"{tmp_path}/ttyACM0", f"{tmp_path}/by-id")
+    if key == "device_id":
+        taken = again = "mine"
+    set_value(f"kits.A.{key}", taken, profile="lab")
+    set_value(f"kits.A.{key}", taken, profile="lab")
+    before = file.read_text()
+    with pytest.raises(UsageError, match=f"^kit A has the {key} {taken}") as refused:
+        set_value(f"kits.B.{key}", again, profile="lab")
+    assert refused.value.hint == f"`cellagent config unset kits.A.{key}` frees it"
+    assert file.read_text() == before
+    set_value("kits.B.slot", "1", profile="lab")
+    unset_value(f"kits.A.{key}", profile="lab")
+    set_value(f"kits.B.{key}", again, profile="lab")
