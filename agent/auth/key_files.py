@@ -40,10 +40,12 @@ class DeviceKey(DeviceToken):
         self._path = named_path(path)
         self._device_id = device_id
         self._now = now
+        public = f"{self._path}.pub"
+        makes = ["openssl", "pkey", "-in", str(self._path), "-pubout", "-out", public]
+        registers = ["cellagent", "device", "register-key", self._device_id, public]
         self.refused = {
             401: f"kit.device_key_file is {self._path}: is its public key registered for "
-            f"{self._device_id!r}? "
-            f"`cellagent device register-key {shlex.quote(self._device_id)} FILE` does it"
+            f"{self._device_id!r}? `{shlex.join(makes)}`, then `{shlex.join(registers)}` does it"
         }
         super().__init__()
 

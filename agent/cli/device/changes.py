@@ -214,7 +214,7 @@ async def delete(
     await cloud.delete(device_id, version=version)
 
 
-@group.command(name="register-key", epilog="Example: cellagent device register-key ID key.pem")
+@group.command(name="register-key", epilog="Example: cellagent device register-key ID public.pem")
 @DEVICE_ID
 @_pem("PUBLIC_KEY.pem")
 @_NO_WAIT

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import shlex
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from agent.auth.key_files import DeviceKey, ServiceKeys, signing_key
 from agent.call import Call, Scheme
@@ -36,7 +40,11 @@ async def test_a_host_made_device_token_always_names_the_device(p256: Path) -> N
     assert jwt.get_unverified_header(token) == {"alg": "ES256", "typ": "JWT"}
     with pytest.raises(ConfigError, match=r"kit\.device_id"):
         DeviceKey(p256, "")
-    assert "register-key 'kit 1' FILE`" in DeviceKey(p256, "kit 1").refused[401]
+    makes, registers = DeviceKey(p256, "kit 1").refused[401].split("`")[1::2]
+    made = await asyncio.to_thread(subprocess.run, shlex.split(makes), check=False)
+    *words, file = shlex.split(registers)
+    assert (made.returncode, words[-2:]) == (0, ["register-key", "kit 1"])
+    assert load_pem_public_key(await asyncio.to_thread(Path(file).read_bytes)) == public
 
 
 @pytest.mark.contract("D10.4", "C2")
