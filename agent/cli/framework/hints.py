@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import chain, takewhile
 
 import click
 
@@ -238,15 +238,27 @@ def _options_last() -> str:
 def _without(
     options: Mapping[str, int], words: list[str], others: Collection[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return these options, with the words that follow each, and `others`; and the words left."""
+    """Return these options, with the words that follow each, and `others`; and the words left.
+
+    The value of another option of the running command is none of `others`.
+    """
     taken: list[str] = []
     left: list[str] = []
+    valued = _valued()
     while words:
         name, equals, _ = words[0].partition("=")
-        count = 1 + (0 if equals else options.get(name, 0))
+        count = 1 + (0 if equals else options.get(name, int(name in valued)))
         (taken if name in options or name in others else left).extend(words[:count])
         words = words[count:]
     return taken, left
+
+
+def _valued() -> set[str]:
+    """Return the options of the running command that a value follows, whatever it is."""
+    ctx = click.get_current_context(silent=True)
+    options = (each for each in ctx.command.params if isinstance(each, click.Option)) if ctx else ()
+    valued = (each.opts for each in options if not (each.is_flag or each.count))
+    return {*chain(*valued)} - _GOES_ON.keys()  # --page may have one
 
 
 _REPEATED = frozenset({"--relabel", "--replace", "--take-over"})
@@ -277,7 +289,8 @@ def _typed_with(
         words = _without(_GOES_ON, words)[1]
     if others or (len(ports) == 1 and "--all" in words):
         words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
-        typed = [kits.get(word, word) for word in (*words, *rest)]
+        boards = _without(dict.fromkeys(_valued(), 1), words)[1]
+        typed = [kits.get(word, word) for word in (*boards, *rest)]
         rest += [port for port in ports if port not in typed]
     for name, *values in _each(shlex.split(options)):
         if name not in _REPEATED:

@@ -8,12 +8,14 @@ import logging
 import shlex
 import sys
 
+import click
 import pytest
 from msgspec.structs import replace
 
 from agent.cli.framework.command import note
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
+from agent.cli.provision import run
 from agent.cli.provision.run_progress import BenchView, next_step
 from agent.config.write import write_profile
 from agent.provisioning.running.outcome import Outcome
@@ -106,6 +108,26 @@ def test_a_board_that_was_typed_as_a_kit_of_the_table_is_meant_by_that_name(
     monkeypatch.setattr(sys, "argv", ["cellagent", *typed])
     hint = pasteable_hint("`--rekey` allows it", "", session, ["/a"], {"/b"})
     assert hint == "`cellagent provision run left --profile lab --rekey` allows it"
+
+
+@pytest.mark.parametrize(
+    ("typed", "whole"),
+    [
+        ("left right --profile right", "left --profile right --rekey"),
+        ("left right --lot=right --profile right", "left --lot=right --profile right --rekey"),
+        ("--all --lot left --profile right", "--lot left --profile right --rekey /a"),
+    ],
+)
+def test_the_value_of_an_option_is_no_board_though_a_kit_has_that_name(
+    monkeypatch: pytest.MonkeyPatch, typed: str, whole: str
+) -> None:
+    write_profile("right", {"kits": {"left": {"port": "/a"}, "right": {"port": "/b"}}}, {})
+    session = Session(profile_name="right")
+    assert session.loaded.name == "right"
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed.split()])
+    with click.Context(run.command).scope():
+        hint = pasteable_hint("`--rekey` allows it", "", session, ["/a"], {"/b"})
+    assert hint == f"`cellagent provision run {whole}` allows it"
 
 
 def test_what_two_of_three_boards_need_is_allowed_to_these_two(
