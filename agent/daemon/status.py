@@ -21,7 +21,7 @@ import msgspec
 from agent.config.hints import of_kit, pasteable
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
-from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
+from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, LinkStatus, Phase, State
 from agent.daemon.states import duration, row_of
 from agent.errors import BadAnswer, RateLimited, ServerTrouble, Unavailable, Untrusted, with_hint
 from agent.files.private_files import disk_hint
@@ -276,6 +276,15 @@ class StatusRegistry(Changing):
     def statuses(self) -> list[tuple[str, ConcernStatus]]:
         """Return the status of each concern with its kit, "" for none."""
         return [(concern.kit, concern.status) for concern in self.concerns]
+
+    def namesakes(self, kit: str, device_id: str) -> list[str]:
+        """Return the other kits that are this device by what they say, if their links are up."""
+        return [
+            other.kit
+            for other in self.concerns
+            if isinstance(other.status, LinkStatus) and other.status.device_id == device_id
+            if other.kit != kit and other.phase is Phase.WELL
+        ]
 
     def now(self) -> datetime:
         """Return the time, in UTC, in milliseconds' steps."""

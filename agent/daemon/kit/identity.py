@@ -8,7 +8,7 @@ the modem has answered, unless USB tells that it is the same kit: another one ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,8 @@ class KitIdentity:
         """Is called when a modem has answered that is another kit's than the one before."""
         self.on_doubt: Callable[[], None] = lambda: None
         """Is called when another kit may be here: a port was opened, or a kit starts behind one."""
+        self.namesakes: Callable[[str], Sequence[str]] = lambda _device_id: ()
+        """Tells which other kits are a device."""
         self._doubted_since: float | None = None
         """When a port was first opened after the modem had answered; None while it is the kit."""
         self._is_doubted = False
@@ -80,7 +82,7 @@ class KitIdentity:
         return self._store.record.known_from if self.device_id else None
 
     def findings(self) -> Iterator[Finding]:
-        """Return what makes one kit two devices, or none, once its modem has answered."""
+        """Return what makes one kit two devices or none, or two one, once its modem answered."""
         device_id, reported = self.device_id, self.device.reported_serial
         if not device_id:
             yield Finding(
@@ -93,6 +95,13 @@ class KitIdentity:
                 "observability service lists two devices",
                 f"let its firmware name it {device_id}, or no serial; or set kit.device_id to "
                 f"{reported}, if that is its id at the device cloud, too",
+            )
+        if device_id and (others := self.namesakes(device_id)):
+            yield Finding(
+                f"{' and '.join(others)} is the device {device_id}, too: what one of them sends is "
+                "taken for the other's, and an update that one is offered is carried out by both",
+                "correct kit.device_id where it is set; one board on two ports, or a clone, is to "
+                "be unplugged",
             )
 
     def set_usb(self, usb: UsbPort | None, now: float) -> None:

@@ -67,6 +67,7 @@ class KitAgent:
         self.profile = profile
         self._store = store
         self._identity = KitIdentity(name, profile.kit, store, name_device)
+        self._identity.namesakes = partial(registry.namesakes, name)
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),

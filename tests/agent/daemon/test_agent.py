@@ -46,6 +46,25 @@ async def test_two_kits_live_in_one_process(tmp_path: Path, cloud: Served):
         assert concern_of(status, "right", "link")["phase"] == "well"
 
 
+async def test_two_kits_that_say_that_they_are_one_device_are_told(tmp_path: Path, cloud: Served):
+    uuid = "50503041-3633-4261-803d-1e2b8f70111a"
+    first = await virtual_kit(tmp_path, "left", "--uuid", uuid)
+    async with agent_on(profile_with(tmp_path, cloud, "left", "right")) as agent:
+        await agent.until("left", "link", "well")
+        await virtual_kit(tmp_path, "right", "--imei", "00101834000002", "--uuid", uuid)
+        said = await agent.until_status(
+            lambda status: f"left is the device {uuid}, too" in json.dumps(status)
+        )
+        (finding,) = (
+            each
+            for each in concern_of(said, "right", "link")["findings"]
+            if "left is" in each["what"]
+        )
+        assert "correct kits.right.device_id where it is set" in finding["try"]
+        await first.end()
+        await agent.until("left", "link", "trouble")
+
+
 async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
     tmp_path: Path, cloud: Served, kit: Served
 ):
