@@ -206,8 +206,10 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
         raise
     if goal.gives_key and not goal.prove:
         note(
-            "with no proof the service is not asked whether it has a board's device identity key: "
-            "where it has that one, the tokens that are signed with it are refused from now on"
+            "with no proof the service is not asked what it has: a board that the ledger calls "
+            "registered is left as it is, also where that was at another service or in another "
+            "team; and where the service has a board's device identity key, the tokens that are "
+            "signed with that one are refused from now on"
         )
     return registrar
 

@@ -283,7 +283,7 @@ async def test_a_claim_says_that_the_service_knows_no_key_yet(
     assert "the service gets no key" in done.err
 
 
-async def test_with_no_proof_the_run_warns_of_the_key_that_it_cannot_ask_for(
+async def test_with_no_proof_the_run_warns_of_what_the_service_is_not_asked_for(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray_profile(standin, tmp_path)
@@ -291,6 +291,7 @@ async def test_with_no_proof_the_run_warns_of_the_key_that_it_cannot_ask_for(
         for verb in ("plan", "run"):
             done = await cellagent("provision", verb, *ports(kits), "--no-proof")
             assert (done.code, "device identity key" in done.err) == (0, True)
+            assert "a board that the ledger calls registered is left as it is" in done.err
 
 
 @pytest.mark.parametrize(
