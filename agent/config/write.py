@@ -16,7 +16,7 @@ from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usab
 from agent.config.urls import is_loopback_url
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.files.paths import config_file, is_there, named_path, secrets_file
-from agent.files.private_files import read_plain, write_private
+from agent.files.private_files import read_plain, sole_writer, write_private
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "_s": {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400},
@@ -192,6 +192,11 @@ def drop_secret(name: str, *, profile: str, file: Path | None = None) -> bool:
 
 def _edit(file: Path, keys: list[str], value: object) -> None:
     """Set one dotted key in a TOML file, None to remove it, and replace the file as one step."""
+    with sole_writer(file):
+        _change(file, keys, value)
+
+
+def _change(file: Path, keys: list[str], value: object) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

@@ -12,6 +12,7 @@ import os
 import shlex
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ from agent.files.trusted_places import (
 
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""
+_PATIENCE_S = 5.0  # for the change of a small file
 _NO_FILE = frozenset({errno.ENOENT, errno.EISDIR, errno.ENOTDIR})
 _OF_A_PATH = _NO_FILE | {errno.EACCES, errno.EPERM, errno.ELOOP}
 _ANOTHER = "name a folder that can be written"
@@ -158,6 +160,33 @@ def write_private(path: Path, content: bytes, *, unfinished: Path | None = None)
     make_folder(real_path(path).parent)
     with replacing(path, private=True, unfinished=unfinished) as file:
         file.write(content)
+
+
+@contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Let one process after the other read a file and replace it: else what one wrote is lost.
+
+    Where another is at it for seconds, or the file system knows no locks, it goes on all the same.
+    Makes the folder. Raises as `write_private`.
+    """
+    from at.ports.process_lock import HeldByAnother, ProcessLock
+
+    require_trusted_way(path)
+    make_folder(real_path(path).parent)
+    lock, until = None, time.monotonic() + _PATIENCE_S
+    while lock is None and time.monotonic() < until:
+        try:
+            lock = ProcessLock(path.with_name(f".{path.name}.lock"))
+        except HeldByAnother:
+            time.sleep(0.01)
+        except OSError as error:
+            error.filename = str(path)  # the name that a person knows
+            raise
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 @contextmanager

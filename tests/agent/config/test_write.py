@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -363,3 +364,11 @@ def test_what_another_kit_has_is_not_given_to_a_second_one(
     set_value("kits.B.slot", "1", profile="lab")
     unset_value(f"kits.A.{key}", profile="lab")
     set_value(f"kits.B.{key}", again, profile="lab")
+
+
+def test_what_others_set_at_the_same_time_is_lost_by_nobody(file: Path) -> None:
+    ports = {f"kits.k{number}.port": f"/dev/none{number}" for number in range(12)}
+    with ThreadPoolExecutor(len(ports)) as together:
+        [*_] = together.map(lambda key: set_value(key, ports[key], profile="lab"), ports)
+    kits = load("lab").profile.kits
+    assert {f"kits.{name}.port": kit.port for name, kit in kits.items()} == ports
