@@ -65,7 +65,7 @@ class BoardHistory(Struct, frozen=True):
     those that are live no more, by digest. `alone`: no other key of any board works as the
     device. `certificate_ended` is the day on which the certificate ended, "" if it did not, or
     none is wanted; `certificate_name` is the device that it names, "" if none is wanted, and
-    `other_ca` who issued it, "" if that is whom the goal wants.
+    `other_ca` who issued it, "" if that is the goal's CA, or the goal has none.
     `id_holders` says which other boards have the device id. `imei` is the board's by the
     ledger, "" where it knows none.
     """

@@ -143,7 +143,7 @@ def history_of(
         certificate=key.certificate if key else "",
         certificate_ended=_ended(certificate, now) if certificate else "",
         certificate_name=certificates.name_in(certificate) if certificate else "",
-        other_ca=_other_ca(certificate, goal) if certificate else "",
+        other_ca=_other_ca(certificate, goal.ca) if certificate and goal.ca else "",
         registered=any(
             one.finished and one.method == goal.registered_by
             for one in registrations
@@ -182,12 +182,10 @@ def _ended(certificate: x509.Certificate, now: datetime) -> str:
     return f"{end:%Y-%m-%d}" if end <= now else ""
 
 
-def _other_ca(certificate: x509.Certificate, goal: Goal) -> str:
-    """Return who issued a certificate, "" if that is whom the goal wants, or it names nobody."""
-    wanted = certificate if goal.certificate is CertificateSource.SELF_SIGNED else goal.ca
+def _other_ca(certificate: x509.Certificate, wanted: x509.Certificate) -> str:
+    """Return who issued a certificate, "" if that is the CA that is wanted."""
     try:
-        if wanted is not None:
-            certificate.verify_directly_issued_by(wanted)
+        certificate.verify_directly_issued_by(wanted)
     except (ValueError, TypeError, InvalidSignature):
         return f"another CA than the profile's, {certificate.issuer.rfc4514_string()}"
     return ""

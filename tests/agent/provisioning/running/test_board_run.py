@@ -419,3 +419,20 @@ async def test_a_certificate_of_another_ca_is_replaced_once_that_is_allowed(
         station.goal = replace(ours, certificate=CertificateSource.NONE)
         [wants_none] = await provision(station, tray, 1)
     assert wants_none.outcome == "unchanged", "it is no matter where none is wanted"
+
+
+async def test_a_certificate_is_not_deleted_for_one_that_the_board_cannot_have(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """A key that the modem made signs no certificate of its own."""
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path) as station:
+        await provision(station, tray, 1)
+        station.goal = replace(
+            GOAL,
+            key_origin=KeyOrigin.HOST,
+            certificate=CertificateSource.SELF_SIGNED,
+            replace=frozenset({(TAG, 1)}),
+        )
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, outcome.writes) == ("unchanged", 0)
