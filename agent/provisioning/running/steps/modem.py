@@ -268,4 +268,5 @@ class CertificateIssuer(Struct, frozen=True):
             certificates.describe(certificate),
             certificate=certificates.pem_of(certificate),
             certificate_serial=certificates.serial_of(certificate),
+            request_id="",  # one that is under way gives the service the certificate before
         )

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import agent
 from agent.config.identity_keys import IdentityKeys
+from agent.errors import DeadlineExceeded
 from agent.provisioning.boards import board as board_module
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -436,3 +437,26 @@ async def test_a_certificate_is_not_deleted_for_one_that_the_board_cannot_have(
         )
         [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.writes) == ("unchanged", 0)
+
+
+async def test_a_request_with_the_certificate_before_is_not_taken_for_that_of_this_one(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut_off(_registrar: Registrar, _request: str) -> None:
+        raise DeadlineExceeded("no answer came")
+
+    tray = Tray(tmp_path)
+    (tmp_path / "other").mkdir()
+    other = DeviceCa.load(*make_ca(tmp_path / "other"), lambda: "")
+    async with station_of(standin, tmp_path) as station:
+        with monkeypatch.context() as patch:
+            patch.setattr(Registrar, "wait", cut_off)
+            [first] = await provision(station, tray, 1)
+        [sent] = await station.ledger.call(lambda ledger: ledger.keys(first.uuid))
+        station.device_ca = other
+        station.goal = replace(GOAL, ca=other.certificate, replace=frozenset({(TAG, 1)}))
+        [again] = await provision(station, tray, 1)
+        [kept] = await station.ledger.call(lambda ledger: ledger.keys(first.uuid))
+    assert (first.step, again.outcome) == ("register", "done")
+    assert sent.request_id != kept.request_id
+    assert sent.public_key == kept.public_key
