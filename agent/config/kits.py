@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
-from at.ports.usb import Listing, device_of, system_ports
+from at.ports.usb import Listing, device_of, same_port, system_ports
 
 _OF_MANY = {"", "auto", "same", "none"}
 """Values that name no port and no device."""
@@ -57,7 +57,7 @@ def require_free(kits: Mapping[str, KitSettings], name: str, key: str) -> None:
     value, listing = getattr(kits[name], key), functools.cache(system_ports)
     for other, kit in kits.items() if key in _OF_ONE and value not in _OF_MANY else ():
         its = getattr(kit, key)
-        if other != name and device_of(its, listing) == device_of(value, listing):
+        if other != name and same_port(its, value, listing):
             raise UsageError(
                 f"kit {other} has the {key} {its}: kit {name} cannot have it, too",
                 hint=f"`cellagent config unset {shlex.quote(f'kits.{other}.{key}')}` frees it",

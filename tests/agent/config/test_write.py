@@ -345,15 +345,22 @@ def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -
     assert load("lab").profile.kit.baud == 9600
 
 
-@pytest.mark.parametrize("key", ["port", "console_port", "device_id"])
+@pytest.mark.parametrize(
+    ("key", "taken", "again"),
+    [
+        ("port", "ttyACM0", "by-id"),
+        ("port", "serial:1050", "serial:001050"),
+        ("console_port", "by-id", "ttyACM0"),
+        ("device_id", "mine", "mine"),
+    ],
+)
 def test_what_another_kit_has_is_not_given_to_a_second_one(
-    file: Path, tmp_path: Path, key: str
+    file: Path, tmp_path: Path, key: str, taken: str, again: str
 ) -> None:
     (tmp_path / "ttyACM0").touch()
     (tmp_path / "by-id").symlink_to("ttyACM0")
-    taken, again = (f"{tmp_path}/ttyACM0", f"{tmp_path}/by-id")
-    if key == "device_id":
-        taken = again = "mine"
+    if taken in {"ttyACM0", "by-id"}:
+        taken, again = f"{tmp_path}/{taken}", f"{tmp_path}/{again}"
     set_value(f"kits.A.{key}", taken, profile="lab")
     set_value(f"kits.A.{key}", taken, profile="lab")
     before = file.read_text()
