@@ -308,6 +308,34 @@ async def test_a_certificate_that_is_made_after_the_key_is_given_to_the_service_
     assert sent[0].startswith("-----BEGIN CERTIFICATE-----")
 
 
+async def test_a_certificate_that_came_after_a_request_is_sent_all_the_same(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The run was cut off while it waited for the request, which has no certificate."""
+    tray, sent = Tray(tmp_path), []
+
+    class Killed(Registrar):
+        async def submit(self, device_id: str, pem: str, attestation: str) -> str:
+            sent.append(pem)
+            return await super().submit(device_id, pem, attestation)
+
+        async def wait(self, request_id: str) -> None:
+            if len(sent) == 1:
+                raise PowerPulled
+            await super().wait(request_id)
+
+    ends = []
+    for goal in (BARE, GOAL, GOAL):
+        async with station_of(standin, tmp_path, goal) as station:
+            assert station.registrar is not None
+            station.registrar = Killed(station.registrar.client, goal.registration)
+            with suppress(PowerPulled):
+                ends += await provision(station, tray, 1)
+            [record] = await station.ledger.call(boards_of)
+    assert [one.outcome for one in ends] == ["done", "unchanged"]
+    assert sent[1:] == [record.certificate]
+
+
 async def test_a_key_that_the_service_has_lost_is_registered_after_a_kill(
     standin: StandIn, tmp_path: Path
 ) -> None:
