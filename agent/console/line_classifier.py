@@ -98,11 +98,16 @@ class LineClassifier:
             # A restart broke the line off, and its end with it.
             return [*self.classify(line[:start]), *self.classify(line[start:])]
         self.counts.lines += 1
+        before, self._before = self._before, ("", "")
         if DUMP_MARK in line:
             return self._dump(line)
+        log = parse_line(line)
+        self._before = (log.time or "", log.text)
+        # Once more: both the shell and the UART print the log.
+        is_twin = log.time is not None and self._before == before
         if chunk_lines.MARK.search(line):
-            return self._chunks(line)
-        return self._text(line)
+            return [] if is_twin else self._chunks(line)
+        return [log] if is_twin else self._text(line, log)
 
     def finish(self) -> list[ConsoleItem]:
         """Return what is in progress, as the input has ended."""
@@ -148,11 +153,7 @@ class LineClassifier:
         chunks = self._with_starts(extracted)
         return [*chunks, rest] if rest.text.strip() else chunks
 
-    def _text(self, line: bytes) -> list[ConsoleItem]:
-        log = parse_line(line)
-        before, self._before = self._before, (log.time or "", log.text)
-        if log.time and self._before == before:
-            return [log]  # once more: both the shell and the UART print the log
+    def _text(self, line: bytes, log: LogLine) -> list[ConsoleItem]:
         if dropped := dropped_messages(log.line):
             self.counts.dropped_by_kit += dropped
             self._dumps.count_dropped(dropped)

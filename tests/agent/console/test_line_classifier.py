@@ -293,3 +293,17 @@ def test_a_crash_that_is_printed_by_shell_and_uart_is_counted_once() -> None:
     for line in lines:
         reader.receive(line + b"uart:~$ \x1b[8D\x1b[J\x1b[1;31m" + line)
     assert reader.counts.faults == 1
+
+
+def test_a_chunk_that_is_printed_by_shell_and_uart_is_read_once() -> None:
+    lines = [
+        b"[00:00:01.000,000] <inf> mflt: MC:SEICpwIBAwEHBwcHBwcHBwcHBwc=:\r\n",
+        b"[00:00:01.000,031] <inf> mflt: MC:wBIHBwcHBwcHBwcHBwcHBwcHBwc=:\r\n",
+        b"[00:00:01.000,061] <inf> mflt: MC:wBIHBwcHBwcHBwcHBwcHBwcHBwc=:\r\n",
+    ]
+    reader = ConsoleReader()
+    twice = [line + b"uart:~$ \x1b[8D\x1b[J\x1b[1;31m" + line for line in lines]
+    items = [item for line in twice for item in reader.receive(line)]
+    assert items == items_of(b"".join(lines))
+    assert reader.counts.chunks == len(lines)
+    assert all(isinstance(item, ChunkLine) for item in items)
