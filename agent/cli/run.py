@@ -102,7 +102,8 @@ async def _agent(session: Session, listen: str | None) -> int:
 
 def _left_out(configuration: Configuration) -> str:
     """Say that the kit on `kit.port` is none of the table, "" where it is, or where none is."""
-    profile = configuration.profile
+    profile, origin = configuration.profile, configuration.origins["kit.port"]
+    named_by = origin.where if origin.kind == "environment" else "kit.port"
     port = profile.kit.port
     if (
         not port
@@ -114,7 +115,7 @@ def _left_out(configuration: Configuration) -> str:
         ["cellagent", "config", "set", "kits.NAME.port", port, "--profile", configuration.name]
     )
     return with_hint(
-        f"the kit on kit.port, {port}, is not looked after: the profile has a table of kits, and "
+        f"the kit on {named_by}, {port}, is not looked after: the profile has a table of kits, and "
         "none there is on it",
         f"`{add}` adds it",
     )

@@ -42,9 +42,20 @@ def test_a_port_on_the_command_line_means_that_kit_alone() -> None:
     assert {name: kit.port for name, kit in kits_of(other).items()} == {"kit": "/dev/ttyother"}
 
 
-@pytest.mark.parametrize(("port", "told"), [("/dev/left", 0), ("/dev/other", 1)])
+@pytest.mark.parametrize(
+    ("port", "asked", "told"),
+    [
+        ("/dev/left", "", []),
+        ("/dev/other", "", ["kit.port"]),
+        ("/dev/third", "/dev/other", ["CELLAGENT_PORT"]),
+    ],
+)
 async def test_a_kit_on_its_port_that_is_none_of_the_table_is_told_not_to_be_looked_after(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, port: str, told: int
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    port: str,
+    asked: str,
+    told: list[str],
 ) -> None:
     class Ready(daemon.Agent):
         async def run(self, ready: Callable[[], None]) -> None:
@@ -53,9 +64,10 @@ async def test_a_kit_on_its_port_that_is_none_of_the_table_is_told_not_to_be_loo
     monkeypatch.setattr(daemon, "Agent", Ready)
     set_value("kit.port", port, profile="lab")
     set_value("kits.left.port", "/dev/left", profile="lab")
+    monkeypatch.setenv("CELLAGENT_PORT", asked)
     assert await _agent(Session(profile_name="lab"), None) == 0
     said = [line for line in caplog.messages if "is not looked after" in line]
-    assert len(said) == told
+    assert [line.partition(", ")[0] for line in said] == [f"the kit on {by}" for by in told]
     add = "`cellagent config set kits.NAME.port /dev/other --profile lab` adds it"
     assert all(add in each for each in said)
 
