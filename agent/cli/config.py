@@ -136,6 +136,11 @@ def use(session: Session, name: str) -> None:
     load(name)  # it is there, and can be used
     set_default_profile(name)
     emit_or_say(session, {"profile": name}, f"profile {name} is used where none is named")
+    _note_other_profile(name)
+
+
+def _note_other_profile(name: str) -> None:
+    """Say which profile is used in place of the one that was made the default, if one is."""
     if (other := os.environ.get("CELLAGENT_PROFILE", name)) != name:
         note(f"CELLAGENT_PROFILE={other} takes precedence while it is set")
 
@@ -200,6 +205,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
         if value not in profile_names(read_config(config_file())):
             note(f"there is no profile {value} yet: `cellagent config set KEY VALUE` makes it")
         emit_or_say(session, {"key": key, "value": value}, f"{key} = {value}")
+        _note_other_profile(value)
         return
     file = config_file()
     document = read_config(file)

@@ -203,6 +203,8 @@ async def test_what_gives_a_value_that_is_unset_is_told(
         (("kit.port", "/dev/one"), {"CELLAGENT_PORT": "virtual:"}, "CELLAGENT_PORT"),
         (("api_key",), {"CELLAGENT_API_KEY": "canary-api-key-0002"}, "CELLAGENT_API_KEY"),
         (("api_key",), {"CREDENTIALS_DIRECTORY": "given"}, "cellagent.api_key"),
+        (("profile", "public"), {"CELLAGENT_PROFILE": "custom"}, "CELLAGENT_PROFILE=custom"),
+        (("profile", "public"), {"CELLAGENT_PROFILE": "public"}, ""),
         (("kit.mcuboot_port", "/dev/smp"), {"CELLAGENT_PORT": "virtual:"}, ""),
         (("api_key",), {"CELLAGENT_PORT": "virtual:"}, ""),
     ],
@@ -221,7 +223,7 @@ async def test_what_takes_precedence_over_a_value_that_is_set_is_told(
     await cellagent("config", "set", "kit.mcuboot_port", "/dev/own")
     key = "canary-api-key-0001\n"
     done = await cellagent("config", "set", *words, stdin=key, environment=environment)
-    said = f"{first} takes precedence over it" if first else ""
+    said = f"{first} takes precedence" if first else ""
     assert (done.code, "takes precedence" in done.err) == (0, bool(first))
     assert said in done.err
 
