@@ -40,6 +40,8 @@ _SAID = (
     r"|available|present|used))"
 )
 """What a line says of a secret where it does not say the secret itself."""
+_NO_MORE = r"[.:)}\]]*(?:[\s,;]|$)"
+"""What stands behind such a word; a secret may begin with it."""
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
     r"(?ai)(?<![a-z0-9+%#^$*])"
@@ -59,7 +61,7 @@ _PASSWORD = re.compile(
     rf"\s*(?:{_COLON})\s*| +(?=[\"'])|[\"'](?:\s*,\s*\d{{1,3}}){{0,2}}\s*,\s*(?=[\"'])"
     r"|>(?=[^<>\s]+</)"  # AT's settings; XML
     r"|(?<=pass(?:word|wort)) is +(?!in|not|wrong|required|set))"
-    rf"(?:Some\()?(?>([\"'])?))(?!\{{redacted|\*+(?:\W|$)|<\w+>|{_SAID}(?(2)\2|(?:[\s,;.)}}]|$)))"
+    rf"(?:Some\()?(?>([\"'])?))(?!\{{redacted|\*+(?:\W|$)|<\w+>|{_SAID}(?(2)\2|{_NO_MORE}))"
     r"(?(2)(?:(?!\2)[^\r\n])+|[^\s\",;&<]+)"
 )
 _PIN_ABROAD = "ПИН пин"
@@ -90,14 +92,15 @@ _GIVEN = re.compile(
     r" +[(\[<]?(?=\S*\d)(?=\S*[a-z])(?=[^\s:().]{8})"
     r"|\b(?:device|auth|access|api|claim|refresh|session) token +(?!eyJ)(?=\S*\d)(?=\S*[a-z])"
     r"(?=[\w~+/=-]{16})|\b(?:user(?:name)?|login)[ :=]+[^\s,]{1,99},? +pass +"
-    r"(?!(?:through|the|to|on|in|by|it|all|and|with|for|as|over|from|into|an?|again)\b)"
+    r"(?!(?:through|the|to|on|in|by|it|all|and|with|for|as|over|from|into|an?|again)"
+    rf"{_NO_MORE})"
     r"|\bauth plain +(?=\S{8})|\bsshpass -p *"
     r"|\b(?:mysql|mariadb)[\w-]{0,16} [^\r\n]{0,80}?(?<=\s)-p(?=\S)"
     r"|\bnetsh [^\r\n]{0,120}?\bkey(?:material)?=(?!clear\b)|\bkey content *: *"
     r"|\b(?:user(?:name)?|login) ?/ ?pass(?:word)?[ :=]{1,3}[^\s/]+ ?/ ?"
     r"|\b(?:user|ssid|apn)\b[^\r\n]{0,80}?\bpass *[:=] +"
     r"|(?:(?:>|\b(?:request|command):) |^(?=PASS +(?![-:])[^\s/]+\s*$))(?-i:PASS) +)"  # FTP's
-    rf"(?!{_SAID}(?:[\s,;.:)]|$))[^\s{{-][^\s,;]*"
+    rf"(?!{_SAID}{_NO_MORE})[^\s{{-][^\s,;]*"
 )
 _IN_PLACE = re.compile(
     r"(?ai)(\bumbim\b[^\r\n]{0,60}?\bconnect +\S+ +\S+ +"
