@@ -69,10 +69,11 @@ def pasteable_hint(
 
 def _meant_kit(message: str, session: Session) -> str:
     """Return the hint for a port that is not there, where the profile has a kit of such a name."""
-    typed = session.port or os.environ.get("CELLAGENT_PORT", "")
-    if not (typed and f"there is no port {typed}" in message):
-        return ""
-    near = get_close_matches(typed, _ports_of_kits(session), n=1, cutoff=NEAR)
+    # A board of provision is an argument.
+    words = (session.port, os.environ.get("CELLAGENT_PORT"), *sys.argv)
+    typed = [word for word in words if word and f"there is no port {word}" in message]
+    absent = max(typed, key=len, default="")
+    near = get_close_matches(absent, _ports_of_kits(session), n=1, cutoff=NEAR)
     return f"did you mean {near[0]!r}?" if near else ""
 
 

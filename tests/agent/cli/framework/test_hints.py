@@ -155,20 +155,22 @@ def test_a_key_to_set_is_that_of_the_kit_in_use() -> None:
         assert pasteable_hint(hint, "", session) == whole
 
 
-@pytest.mark.parametrize("by", ["option", "environment"])
+@pytest.mark.parametrize("by", ["option", "environment", "board"])
 def test_a_mistyped_kit_is_answered_with_the_one_that_the_profile_has(
     by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_profile("lab", {"kits": {"left": {"port": "COM1"}, "right": {"port": "COM2"}}}, {})
     message, hint = "there is no port rigth", "is it plugged in?"
     session = Session(profile_name="lab", port="rigth" if by == "option" else None)
-    monkeypatch.setenv("CELLAGENT_PORT", "rigth")
-    monkeypatch.setattr(sys, "argv", ["cellagent", "a", "--port", "rigth"])
+    monkeypatch.setenv("CELLAGENT_PORT", "rigth" if by == "environment" else "")
+    words = ["rigth"] if by == "board" else ["--port", "rigth"]
+    monkeypatch.setattr(sys, "argv", ["cellagent", "a", *words])
     assert pasteable_hint(hint, message, session) == hint  # the profile was not read
     assert session.loaded.name == "lab"
-    whole = "did you mean `cellagent a --port right --profile lab`?"
+    whole = f"did you mean `{shlex.join(['cellagent', 'a', *words[:-1], 'right'])} --profile lab`?"
     assert pasteable_hint(hint, message, session) == whole
     assert pasteable_hint(hint, "there is no port COM3", session) == hint
+    assert pasteable_hint(hint, "there is no port rightt", session) == hint  # nobody typed it
 
 
 def test_a_hint_has_the_port_and_the_profile_of_the_command() -> None:
