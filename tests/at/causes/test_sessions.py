@@ -317,6 +317,7 @@ def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_name
         ("[00:00:40.300,000] <inf> app: sending 512 bytes", True),
         ("[00:00:40.300,000] <inf> app: update is whole, rebooting", False),
         ("AT#XRESET\nOK", False),
+        ("[00:00:00.300,000] <inf> diag: reset reason: 0x00000004", False),
     ],
 )
 def test_a_restart_that_no_line_explains_is_told(before: str, blamed: bool) -> None:
@@ -325,6 +326,19 @@ def test_a_restart_that_no_line_explains_is_told(before: str, blamed: bool) -> N
         (found,) = causes_of_log("\n".join(log).encode())
         assert not found.is_trouble
         assert ("no line says why" in found.says) is blamed
+
+
+@pytest.mark.parametrize(
+    ("reasons", "blamed"), [(("0x0", "0x1"), False), (("0x1", "0x0"), True), (("0", "0"), True)]
+)
+def test_a_supply_is_blamed_where_the_last_start_has_no_reason(
+    reasons: tuple[str, str], blamed: bool
+) -> None:
+    starts = [
+        ("*** Booting nRF Connect SDK v3.1.0 ***", f"<inf> diag: reset reason: {reason}")
+        for reason in reasons
+    ]
+    assert ("supply-low" in causes_of(*starts[0], *starts[1])) is blamed
 
 
 def test_a_modem_that_was_not_turned_on_again_after_a_restart_was_not_refused() -> None:
