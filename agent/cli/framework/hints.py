@@ -108,10 +108,14 @@ def usage_hint(wrong: click.UsageError) -> str:
         return _option_hint(wrong, wrong.ctx)
     if isinstance(wrong, click.BadParameter):
         if path := _ABSENT.search(wrong.message):
-            if _AT_LINE.match(path[1]):
-                rest = takewhile(lambda word: word[:1] != "-", sys.argv[sys.argv.index(path[1]) :])
-                line = shlex.quote(" ".join(rest))
-                return f"a line comes on standard input: `echo {line} | {wrong.ctx.command_path} -`"
+            param = wrong.param
+            reads_input = isinstance(param, click.Argument) and "|-" in str(param.metavar)
+            if reads_input and _AT_LINE.match(path[1]) and path[1] in sys.argv:
+                at = sys.argv.index(path[1])
+                line = list(takewhile(lambda word: word[:1] != "-", sys.argv[at:]))
+                meant = ["cellagent", *sys.argv[1:at], "-", *sys.argv[at + len(line) :]]
+                echo = f"echo {shlex.quote(' '.join(line))} | {shlex.join(meant)}"
+                return f"a line comes on standard input: `{echo}`"
             return _in_quotes(path[1]) or usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
         if isinstance(kind := wrong.param and wrong.param.type, click.Choice):
             # The message of an option that was left out quotes no word.

@@ -73,16 +73,24 @@ async def test_a_file_that_is_not_there_is_wrong_usage_and_its_folder_can_be_lis
 
 
 @pytest.mark.parametrize(
-    ("typed", "line"), [(["+CEREG: 5,1"], "'+CEREG: 5,1'"), (["%XSIM:", "1", "-v"], "'%XSIM: 1'")]
+    ("typed", "line", "options"),
+    [(["+CEREG: 5,1"], "'+CEREG: 5,1'", ""), (["%XSIM:", "1", "-v"], "'%XSIM: 1'", " -v")],
 )
 async def test_a_line_in_place_of_a_file_is_given_on_standard_input(
-    typed: list[str], line: str
+    typed: list[str], line: str, options: str
 ) -> None:
     done = await cellagent("modem", "decode", *typed)
     assert done.code == 2
-    assert f"try: a line comes on standard input: `echo {line} | cellagent modem decode -`" in (
-        done.err
-    )
+    meant = f"`echo {line} | cellagent modem decode -{options}`"
+    assert f"try: a line comes on standard input: {meant}" in done.err
+
+
+@pytest.mark.parametrize(
+    "words", ["report event --from=AT+CFUN?", "report event --from AT+X", "report coredump AT+X"]
+)
+async def test_no_line_is_given_to_what_reads_no_standard_input(words: str) -> None:
+    done = await cellagent(*words.split())
+    assert (done.code, "try: `ls .` shows what is there" in done.err) == (2, True)
 
 
 async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
