@@ -142,6 +142,8 @@ async def test_a_kit_of_the_table_is_shown_with_what_it_has_of_all_kits(private_
     for key, value in (
         ("kit.baud", "1000000"),
         ("kit.keep_online", "always"),
+        ("kit.port", "/dev/own"),
+        ("kit.device_id", "mine"),
         ("kits.left.port", "/dev/left"),
         ("kits.left.baud", "9600"),
     ):
@@ -160,6 +162,7 @@ async def test_a_kit_of_the_table_is_shown_with_what_it_has_of_all_kits(private_
     every = await shown()
     assert every["kits.left.keep_online"] == for_all
     assert every["kits.left.dialect"] == ("auto", "default", "")
+    assert every["kits.left.device_id"][1:] == ("default", "")  # that of the kit on kit.port
     assert (every["kits.left.baud"], every["kit.baud"][0]) == (own, 1000000)
     for left in (await shown("--port", "left"), await shown(CELLAGENT_PORT="/dev/left")):
         assert (left["kit.keep_online"], left["kit.baud"]) == (for_all, own)

@@ -170,6 +170,12 @@ def test_a_dump_that_is_not_whole_is_reported_as_what_it_is(text, status):
     assert captured.dump.status is status
 
 
+def test_a_dump_that_the_kit_could_not_write_is_told_though_another_one_begins():
+    failed, whole = dumps(b"#CD:BEGIN#\n#CD:ERROR CANNOT DUMP#\n" + b"".join(LINES))
+    assert failed.dump.status is DumpStatus.ERROR
+    assert bytes(whole.data) == DUMP
+
+
 def test_a_dump_whose_lengths_add_up_is_complete_whatever_else_the_kit_dropped():
     text = b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]])
     captured, later = dumps(text + b"".join(LINES))

@@ -180,7 +180,7 @@ async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path
     async with scene(tmp_path) as here:
         here.offer(version="1.0.0")
         result = await here.pull(hashes=False)
-    assert result.status is JobStatus.SUCCEEDED
+    assert (result.status, result.hint) == (JobStatus.SUCCEEDED, "")
     assert "nothing was installed" in result.detail
     assert not here.kit.installed
 
