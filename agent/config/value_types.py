@@ -112,7 +112,8 @@ TrayLayout = Annotated[
 DeviceTag = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[^|]+$", description="any text without `|`, which stands between two tags"
+        pattern=r"^[a-zA-Z0-9_.@:#=-]+$",
+        description="letters, digits and `_`, `.`, `@`, `:`, `#`, `=`, `-` alone, and no blank",
     ),
 ]
 PathInProject = Annotated[

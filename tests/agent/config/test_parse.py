@@ -17,7 +17,8 @@ MISTAKES = [
     ("profils = 3", "'profils'", "profiles"),
     ("[profiles.x.fota]\nrequire = 'intakt'", "fota.require", "'intact'"),
     ("[profiles.x.fota]\ndigests = ['a1']", "fota.digests", "64 hex digits"),
-    ("[profiles.x.provisioning]\ntags = ['a|b']", "provisioning.tags", "text without `|`"),
+    ("[profiles.x.provisioning]\ntags = ['a|b']", "provisioning.tags", "letters, digits"),
+    ("[profiles.x.provisioning]\ntags = ['north door']", "provisioning.tags", "and no blank"),
     (
         "[profiles.x.provisioning]\nlabel_pattern = 'L[0-9'",
         "provisioning.label_pattern: 'L[0-9' is no regular expression",
