@@ -42,7 +42,7 @@ _LABELLED = re.compile(
 )
 # A serial number in hex, behind the name of a kit, as Linux and the tools of Nordic print it.
 _USB_SERIAL = re.compile(
-    r"(?<=_)(?=[0-9A-F]*[0-9])[0-9A-F]{9,32}(?=-if[0-9]{2}(?![0-9A-Za-z]))"
+    r"(?<=_)[0-9A-F]{9,32}(?=-if[0-9]{2}(?![0-9A-Za-z]))"
     r"|(?<=THINGY91X_)[0-9A-F]{9,16}(?![0-9A-Za-z_])"
 )
 # What a path calls a person: below the directory of all users, or that of one who develops there.
