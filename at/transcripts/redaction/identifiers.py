@@ -246,8 +246,8 @@ class Identifiers:
                 return self.made_up.phone(number)
             case "imei" | "imeisv" | "meid" | "eid" | "msisdn" | "phone number" | "own":
                 return ""
-        # Shorter ones are rates and counters; a path puts zeros before it.
-        digits = number.lstrip("0")
+        # Shorter ones are rates and counters; a path puts zeros before it, and an IMEI has its own.
+        digits = number if len(number) in {15, 16} else number.lstrip("0")
         if len(digits) > 7:
             return number[: -len(digits)] + self.serial(digits)
         return number if len(number) > 7 else ""

@@ -118,6 +118,7 @@ NAMING = {
         "port /dev/serial/by-id/usb-Acme_Kit_X_UART_AB1234567890-if02\r\n",
         "ID_SERIAL=Acme_Kit_AB1234567890\r\n",
     ],
+    "serial number that is an IMEI": [f"modem: serial number: {IMEI}\r\n", f"log {IMEI}\r\n"],
     "a person whose directory it is": [
         "INFO data in C:\\Users\\Ada E\\AppData\\Local\r\n",
         '{"path": "c:\\\\Users\\\\Ada\\\\ncs"}\r\n',
