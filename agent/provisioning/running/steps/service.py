@@ -158,8 +158,6 @@ class ServiceSteps(Struct, frozen=True):
         key = key_fingerprint(record.public_key)
         registered = registration_name(self.goal, record.device_id)
         detail, method = f"{registered} {key}", self.goal.registered_by
-        if self.goal.onboards and record.certificate:
-            detail += f" {record.certificate_serial}"  # an earlier request has none, or another
         request_id = await self._finished_request(detail)
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
