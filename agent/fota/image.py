@@ -27,6 +27,7 @@ _BLOCK_BYTES = 256 * 1024
 
 HASH_TLVS = {0x10: "sha256", 0x11: "sha384", 0x12: "sha512"}
 TLV_SIG_PURE = 0x25
+_DECOMPRESSED_HASH = 0x71
 SIGNATURE_TLVS = {0x20: "RSA-2048", 0x22: "ECDSA P-256", 0x23: "RSA-3072", 0x24: "Ed25519"}
 
 
@@ -60,12 +61,17 @@ class McubootImage:
     algorithm: str
     """Of the hash: sha256, sha384 or sha512."""
     stated_hash: bytes
-    """The hash in its TLV; MCUboot names the image by it."""
+    """The hash in its TLV; MCUboot names the image by it, as long as it lies as it was sent."""
 
     @property
     def encrypted(self) -> bool:
         """Return whether the body is encrypted: its hash is then over what we cannot see."""
         return bool(self.flags & _ENCRYPTED)
+
+    @property
+    def running_hash(self) -> bytes:
+        """Return the hash that MCUboot names it by once it runs: a compressed one is unpacked."""
+        return next(iter(self.values(_DECOMPRESSED_HASH)), self.stated_hash)
 
     def values(self, tlv_type: int) -> list[bytes]:
         """Return the values of one type, in order."""

@@ -79,7 +79,7 @@ class Proof:
     version: str = ""
     """Read from the image itself, "" where it holds none."""
     image_hash: str = ""
-    """MCUboot's name for the image, hex, "" where it is no MCUboot image."""
+    """MCUboot's name for the image once it runs, hex, "" where it is no MCUboot image."""
 
     def sentence(self) -> str:
         """Return the proof as one line: "verified: ...; not proven: ..."."""
@@ -130,7 +130,7 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
         unproven=tuple(unproven),
         sha256=sha256,
         version=image.version if image else "",
-        image_hash=image.stated_hash.hex() if image else "",
+        image_hash=image.running_hash.hex() if image else "",
     )
 
 

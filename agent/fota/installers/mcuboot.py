@@ -28,6 +28,7 @@ from smpclient.requests.os_management import BootloaderInformationRead, ResetWri
 from smpclient.transport import SMPTransportDisconnected
 from smpclient.transport.serial import SMPSerialTransport
 
+from agent.fota.image import read_image
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
 from at.ports.holders import opening_error
@@ -198,12 +199,13 @@ class McubootInstaller:
         What an install that was cut off has done is not done again: a slot that is marked takes no
         upload.
         """
-        digest = bytes.fromhex(package.image_hash)
+        path = package.paths[0]
+        digest = read_image(path).stated_hash
         try:
             there = next((one for one in await self._images() if one.hash == digest), None)
             async with self._client() as client:
                 if there is None:
-                    await _upload(client, package.paths[0].read_bytes(), progress)
+                    await _upload(client, path.read_bytes(), progress)
                 if there is None or not there.pending:
                     answer = await client.request(_WriteStates(hash=digest))
                     if error(answer):

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from imgtool import version as imgtool_version
 from imgtool.image import Image
 from imgtool.keys import ECDSA256P1, RSA, Ed25519
+from imgtool.main import sign as imgtool_sign
 
 HEADER_BYTES = 0x200
 
@@ -64,4 +65,16 @@ def signed_image(
         image.create(key, "hash", encrypted_to, user_sha=sha, is_pure=pure)
         image.save(str(path))
     plain.unlink()
+    return path
+
+
+def compressed_image(folder: Path, version: str, *, body: bytes, key: Any) -> Path:
+    """Write an image as a build for a small second slot does: its body compressed."""
+    plain, pem, path = folder / "plain.bin", folder / "key.pem", folder / "compressed.bin"
+    plain.write_bytes(body)
+    key.export_private(str(pem))
+    how = ["--pad-header", "-H", str(HEADER_BYTES), "-S", "0x100000", "-v", version]
+    how += ["--compression", "lzma2armthumb", "-k", str(pem)]
+    with contextlib.redirect_stdout(io.StringIO()):
+        imgtool_sign.main([*how, str(plain), str(path)], standalone_mode=False)
     return path

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.support.fota.download_server import file_server
 from tests.support.fota.file_backed_kit import FileBackedCloud, make_runner
-from tests.support.fota.signed_images import signed_image, signing_key
+from tests.support.fota.signed_images import compressed_image, signed_image, signing_key
 from tests.support.harness.manual_clock import ManualClock
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
@@ -22,6 +23,7 @@ from agent.fota.installers import mcuboot
 from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType, Job
+from agent.fota.verification import TrustPolicy, prove
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy
 from at.virtual.server.pty import PtyServer
 from tests.support.fota.smp_server import SmpKit, SmpLine, booted, smp_kit
@@ -60,8 +62,7 @@ async def kit(folder: Path, **options: Any) -> AsyncIterator[SmpKit]:
 def package(folder: Path, version: str = "2.0.1+7") -> Package:
     path = signed_image(folder, version, key=signing_key("ecdsa"), body=BODY[::-1])
     job = Job("j", FirmwareType.APP, "h", ("p",), path.stat().st_size, version)
-    stated = read_image(path).stated_hash.hex()
-    return Package(job, (path,), version, stated)
+    return Package(job, (path,), version, read_image(path).running_hash.hex())
 
 
 async def test_an_image_is_uploaded_tried_seen_and_confirmed(tmp_path: Path) -> None:
@@ -83,6 +84,30 @@ async def test_an_image_is_uploaded_tried_seen_and_confirmed(tmp_path: Path) -> 
     size = new.paths[0].stat().st_size
     assert seen[-1] == ("upload", size, size)
     assert len(seen) > 5
+
+
+async def test_a_compressed_image_is_known_by_the_hash_of_what_it_unpacks_to(
+    tmp_path: Path,
+) -> None:
+    async with kit(tmp_path, mode=2) as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path, "2.0.1")
+        unpacked = served._slot(new.paths[0].read_bytes())
+        path = compressed_image(tmp_path, "2.0.1", key=signing_key("ecdsa"), body=BODY[::-1])
+        new = replace(
+            new, paths=(path,), image_hash=prove(path, new.job, "", TrustPolicy()).image_hash
+        )
+        restart = served.restart
+
+        def unpack_and_restart() -> None:
+            if served.pending:
+                served.second = unpacked
+            restart()
+
+        served.restart = unpack_and_restart  # type: ignore[method-assign]
+        await installer.install(new, lambda *_: None)
+        assert await read_back(installer, new, before="1.0.0", clock=QuickClock()) == "2.0.1"
+        await installer.confirm(new)
+        assert served.confirmed
 
 
 @pytest.mark.parametrize(
