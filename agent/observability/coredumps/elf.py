@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 ELF = b"\x7fELF"
 PT_LOAD, PT_NOTE = 1, 4
+_SHT_SYMTAB = 2
 
 _MORE = 0xFFFF
 """A count of program headers that means: it is in the first section header."""
@@ -69,6 +70,25 @@ def read_programs(file: BinaryIO, header: ElfHeader) -> list[ProgramHeader]:
         ]
     except struct.error as exc:
         raise ElfTruncated("it ends inside its headers") from exc
+
+
+def has_symbol_table(file: BinaryIO, header: ElfHeader) -> bool:
+    """Return whether one of the section headers is of a symbol table: `strip` leaves none.
+
+    Raises ElfTruncated where the file ends before they do.
+    """
+    order, wide = header.order, header.wide
+    entry = struct.Struct(order + ("4xI56x" if wide else "4xI32x"))
+    try:
+        file.seek(0)
+        head = file.read(64)
+        (table,) = struct.unpack_from(order + ("Q" if wide else "I"), head, 40 if wide else 32)
+        (count,) = struct.unpack_from(order + "H", head, 60 if wide else 48)
+        sections = read_at(file, table, entry.size * count)
+        kinds = [entry.unpack_from(sections, at * entry.size) for at in range(count)]
+    except struct.error as exc:
+        raise ElfTruncated("it ends inside its headers") from exc
+    return (_SHT_SYMTAB,) in kinds
 
 
 def read_notes(data: bytes, order: str) -> list[tuple[bytes, int, bytes]]:

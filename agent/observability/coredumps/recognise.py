@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from agent.errors import UsageError
 from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
-from agent.observability.coredumps.elf import ELF
+from agent.observability.coredumps.elf import ELF, has_symbol_table, read_header
 from agent.observability.coredumps.linux_core import is_core
 from agent.observability.ingest.uploads import FileKind
 
@@ -70,9 +70,16 @@ def refuse_without_symbols(file: BinaryIO) -> None:
     """Raise UsageError for a file that can hold no symbols, which the service would drop later."""
     head = file.read(20)
     found = [what for start, what in _WITHOUT_SYMBOLS.items() if re.match(start, head)]
-    if found or is_core(head):
+    if is_core(head):
+        found = ["a core dump"]
+    elif header := read_header(head):
+        try:
+            found = [] if has_symbol_table(file, header) else ["an ELF file that was stripped"]
+        except ValueError as damaged:
+            found = [f"an ELF file that is damaged ({damaged})"]
+    if found:
         raise UsageError(
-            f"{file.name}: {found[0] if found else 'a core dump'}, which holds no symbols",
+            f"{file.name}: {found[0]}, which holds no symbols",
             hint="the ELF file of the same build does: build/zephyr/zephyr.elf",
         )
 

@@ -19,6 +19,7 @@ def firmware(
     build_id: bytes = b"\x01" * 20,
     objects: dict[str, bytes] | None = None,
     others: dict[bytes, bytes] | None = None,
+    stripped: bool = False,
 ) -> bytes:
     """Return a 32-bit ARM executable with these functions (address, size) and a build id.
 
@@ -54,7 +55,7 @@ def firmware(
         return struct.pack("<10I", where, kind, 0, address, offset, size, link, 0, 4, entry)
 
     sections = bytes(40)
-    sections += section(b".symtab", 2, 0, link=2, entry=16)
+    sections += bytes(40) if stripped else section(b".symtab", 2, 0, link=2, entry=16)
     sections += section(b".strtab", 3, 1)
     sections += section(b".note.gnu.build-id", 7, 2)
     sections += section(b".shstrtab", 3, 3)

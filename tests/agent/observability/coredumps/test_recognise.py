@@ -71,6 +71,9 @@ def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words, command):
         b"CORE\x02\0",
         b"ZE\x02\0",
         linux_core(),
+        firmware({}, stripped=True),
+        firmware({})[:-1],
+        firmware({})[:40],
     ],
 )
 def test_what_holds_no_symbols_is_not_sent_as_them(data):
