@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
 
 MOST_ROWS = 1000
+_PEM = re.compile(r"-----BEGIN (CERTIFICATE|PUBLIC KEY)-----.*-----END \1-----", re.DOTALL)
 PENDING = frozenset({"PENDING", "IN_PROGRESS"})
 
 
@@ -169,21 +171,21 @@ def _parted(tags: Sequence[str], device_id: str) -> str:
 def _pem(text: str, device_id: str) -> str:
     """Return PEM text as it is sent. Raises UsageError for a private key above all.
 
-    What stands before it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words.
+    What stands around it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words.
     """
     if "PRIVATE KEY" in text:
         raise UsageError(
             f"{device_id}: this is a private key: it never leaves its device",
             hint="`openssl pkey -in KEY -pubout -out PUBLIC` writes its public half into a file",
         )
-    text = "".join(text.strip().partition("-----BEGIN ")[1:])
-    if "-----END " not in text:
+    found = _PEM.search(text)
+    if found is None:
         raise UsageError(
             f"{device_id}: neither a public key nor a certificate in PEM form",
-            hint='such a file has a line "-----BEGIN PUBLIC KEY-----", or CERTIFICATE in it',
+            hint="a line of it is -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----",
         )
-    _refuse_other_keys(text.encode(), device_id)
-    return text
+    _refuse_other_keys(found[0].encode(), device_id)
+    return found[0]
 
 
 def _refuse_other_keys(pem: bytes, device_id: str) -> None:

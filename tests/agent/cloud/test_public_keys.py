@@ -117,6 +117,10 @@ async def test_a_row_that_cannot_be_registered_ends_the_request_as_failed(
         ("ssh-ed25519 AAAA", "neither a public key"),
         ("", "neither a public key"),
         ("-----BEGIN PUBLIC KEY-----\nAAAA", "neither a public key"),
+        (
+            "-----BEGIN CERTIFICATE REQUEST-----\nx\n-----END CERTIFICATE REQUEST-----",
+            "neither a public key",
+        ),
         ("AAAA\n-----END PUBLIC KEY-----", "neither a public key"),
     ],
 )
