@@ -42,7 +42,8 @@ class _WholeWords(ShellComplete):
         option, equals, _ = incomplete.partition("=")
         found = super().get_completions(args, incomplete)
         for item in found if equals and option.startswith("--") else ():
-            item.value = f"{option}={item.value}"
+            if item.type == "plain":
+                item.value = f"{option}={item.value}"
         return found
 
 
@@ -51,6 +52,10 @@ class PowerShellComplete(_WholeWords):
 
     name = "powershell"
     source_template = _POWERSHELL
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """Return the candidates; where these are files there are none, and the shell looks."""
+        return [item for item in super().get_completions(args, incomplete) if item.type == "plain"]
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the whole words before the cursor, and the word under it."""
@@ -81,9 +86,18 @@ class JoinedZshComplete(ZshComplete):
 
 
 class WholeFishComplete(_WholeWords, FishComplete):
-    """Click's completion for fish, whose script ends a description at its first comma."""
+    """Click's completion for fish, whose script ends a description at its first comma.
 
-    source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
+    And it offers files without the option to which they are joined, which fish does not take.
+    """
+
+    source_template = FishComplete.source_template.replace(
+        'split ","', 'split --max 1 ","'
+    ).replace(
+        "__fish_complete_path $metadata[2];",
+        "__fish_complete_path $metadata[2] | string replace --regex '^' -- "
+        "(string match --regex -- '^--[^=]+=' (commandline -t); or echo);",
+    )
 
 
 for each in PowerShellComplete, JoinedBashComplete, JoinedZshComplete, WholeFishComplete:

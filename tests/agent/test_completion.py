@@ -57,6 +57,11 @@ def test_powershell_completes_a_command_by_its_beginning() -> None:
     assert [line.split("\t")[0] for line in answer.splitlines()] == ["provision"]
 
 
+def test_powershell_is_left_to_look_for_files() -> None:
+    answer = complete("powershell_complete", COMP_WORDS="cellagent modem decode ca", COMP_WORD="ca")
+    assert not answer.strip()
+
+
 @pytest.mark.parametrize(
     ("shell", "words", "current", "answer"),
     [

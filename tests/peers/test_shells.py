@@ -63,6 +63,9 @@ def test_tab_ends_a_value_behind_an_equals_sign_and_keeps_its_option(
         person.reads(b"ready")
         person.types(b"cellagent modem virtual --fault=no-si\t\r")
         person.reads(b"<modem virtual --fault=no-sim>")
+        (port := Path(home["HOME"]) / "kit-link").touch()
+        person.types(b"cellagent modem at --port=%b\t\r" % bytes(port)[:-2])
+        person.reads(b"<modem at --port=%b>" % bytes(port))
         person.types(b"exit\r")
 
 
