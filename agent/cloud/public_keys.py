@@ -171,7 +171,8 @@ def _parted(tags: Sequence[str], device_id: str) -> str:
 def _pem(text: str, device_id: str) -> str:
     """Return PEM text as it is sent. Raises UsageError for a private key above all.
 
-    What stands around it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words.
+    What stands around it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words. Its
+    last line ends, as its maker's tools end it: they say that the service requires it.
     """
     if "PRIVATE KEY" in text:
         raise UsageError(
@@ -185,7 +186,7 @@ def _pem(text: str, device_id: str) -> str:
             hint="a line of it is -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----",
         )
     _refuse_other_keys(found[0].encode(), device_id)
-    return found[0]
+    return found[0] + "\n"
 
 
 def _refuse_other_keys(pem: bytes, device_id: str) -> None:

@@ -85,11 +85,11 @@ async def test_refused_rows_are_named_and_the_others_are_there(standin: StandIn)
     project = ProjectSlugs(standin.organization, standin.project)
     async with client_with(standin, organization_token(standin)) as client:
         cloud = DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
-        rows = [(ID, certificate(ID)), ("kit-2", "no certificate")]
+        rows = [(ID, certificate(ID)), ("kit-2", certificate(ID).rstrip())]
         place = await cloud.onboard_in_project(project, ProvenBy.CERTIFICATE, rows)
         with pytest.raises(ServiceRefusal, match="SUCCEEDED") as refused:
             await cloud.wait_for_onboarding(place)
-        assert refused.value.hint == "row 1, kit-2: the PEM is malformed"
+        assert refused.value.hint == "row 1, kit-2: the last line of the certificate does not end"
         place = await cloud.onboard_in_project(project, ProvenBy.CERTIFICATE, rows[:1])
         with pytest.raises(DeadlineExceeded, match="did not end") as late:
             await cloud.wait_for_onboarding(place, deadline_s=0)

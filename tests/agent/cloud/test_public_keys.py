@@ -152,6 +152,7 @@ def test_what_stands_before_a_key_is_left_out(key_file: Path) -> None:
     pem = public_pem(key_file)
     said = PublicKey("a", f"Certificate:\n    Data, in words\n{pem}")
     sent = RegisterPublicKeys((said,)).request().content
+    assert sent.endswith(b'-----END PUBLIC KEY-----\n"\n')
     assert sent == RegisterPublicKeys((PublicKey("a", pem),)).request().content
 
 

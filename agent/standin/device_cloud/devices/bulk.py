@@ -188,6 +188,8 @@ def _process(cloud: Cloud, row: BulkRequest) -> list[str]:
 
 
 def _create(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
+    if not pem.endswith("\n"):
+        raise credentials.BadKey("the last line of the certificate does not end")
     onboard(cloud, team, NewDevice(device_id, pem=pem))
 
 
