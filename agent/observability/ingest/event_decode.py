@@ -105,12 +105,15 @@ def _plain(value: object, budget: _Budget, depth: int) -> JSONValue:
 
 
 def decode_cbor(payload: bytes) -> object:
-    """Return the one value that `payload` holds. Raises NotDecodable."""
+    """Return the one value that `payload` holds. Raises NotDecodable.
+
+    A text may end inside a character: a device cuts the lines that it keeps by their bytes.
+    """
     import cbor2
 
     stream = io.BytesIO(payload)
     try:
-        value = cbor2.CBORDecoder(stream, max_depth=MAX_DEPTH).decode()
+        value = cbor2.CBORDecoder(stream, str_errors="replace", max_depth=MAX_DEPTH).decode()
     except (cbor2.CBORDecodeError, RecursionError, ValueError, TypeError, OverflowError) as exc:
         raise NotDecodable(f"not decodable as CBOR: {exc}") from exc
     if stream.tell() != len(payload):

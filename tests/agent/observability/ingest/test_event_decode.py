@@ -76,6 +76,12 @@ def test_logs_become_lines(kind, flat, lines):
     assert [(line["level"], line["text"]) for line in event["event_info"]] == lines
 
 
+def test_a_line_that_the_device_cut_inside_a_character_hides_no_other():
+    whole = cbor2.dumps({2: 4, 4: [1, "whole", 1, "21 \N{DEGREE SIGN}"]})
+    event = decode_payload(DeviceMessage("log", whole.replace(b"e21 \xc2\xb0", b"d21 \xc2")))
+    assert [line["text"] for line in event["event_info"]] == ["whole", "21 \ufffd"]
+
+
 def test_a_data_recording_names_its_fields():
     event = decoded({2: 5, 4: {1: 10, 2: ["text/plain"], 3: "why", 4: b"\xff"}}, "cdr")
     assert event["event_info"] == {
