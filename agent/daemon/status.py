@@ -145,6 +145,11 @@ class Concern(Generic[S_co]):
             self._service_answers = True
             self.wake.set()
 
+    def begin_try(self) -> None:
+        """Record that it is at work: whatever woke it so far, this try is for."""
+        self.wake.clear()
+        self.status.next_try = None
+
     def set_next_try(self, wait_s: float) -> None:
         """Record that it waits for so long, unless it is woken."""
         now = self._registry.now()
@@ -174,7 +179,7 @@ class Concern(Generic[S_co]):
             again = "" if tries == 1 else f", after {tries} tries"
             self._write(logging.INFO, f"{how} after {took}{again}")
         self.awaits_service = False
-        self.status.failures, self.status.next_try = 0, None
+        self.status.failures = 0
 
     def set_off(self, reason: str, hint: str = "") -> None:
         """Record that it does nothing, and why; log a new reason."""

@@ -37,7 +37,7 @@ async def supervise(
     """
     with log_context(concern.kit, concern.name):
         while True:
-            concern.wake.clear()
+            concern.begin_try()
             away, asked_s = False, 0.0
             try:
                 await work()
@@ -72,7 +72,6 @@ async def supervise(
             )
             concern.set_next_try(seconds)
             await wait(concern.wake, seconds)
-            concern.status.next_try = None
 
 
 class _Defect(AgentError):

@@ -55,7 +55,7 @@ class KitPositions:
             return
         while True:
             await self._link.wait_up(self.concern)
-            self.concern.wake.clear()  # whatever woke it so far, this look is for
+            self.concern.begin_try()
             contact = contacted()
             if contact is not None and contact.refusal:
                 self.concern.set_off("the modem's firmware is refused")

@@ -70,7 +70,7 @@ class KitUpdates:
     async def _pull(self, profile: Callable[[], Profile], client: HttpClient) -> JobResult | None:
         """Pull once, when the kit is there: the profile may change until then."""
         modem = await self._link.wait_up(self.concern)
-        self.concern.wake.clear()  # whatever woke it so far, this look is for
+        self.concern.begin_try()
         imei = self._store.record.imei
         observer = _StatusObserver(self.concern, self._link, self._console)
         async with runner_of_kit(

@@ -295,10 +295,10 @@ def test_a_key_to_set_is_that_of_the_kit_that_lacks_it(has_table: bool, key: str
     assert registry.add_concern(OutboxStatus).pasteable(hint) == hint
 
 
-def test_it_says_when_it_tries_again_until_it_works():
+def test_it_says_when_it_tries_again_until_it_tries():
     concern = StatusRegistry(clock=lambda: 1000.0).add_concern(LinkStatus, "left")
     concern.record_failure(AgentError("away"))
     concern.set_next_try(60.0)
     assert concern.status.next_try == datetime.fromtimestamp(1060, UTC)
-    concern.set_well()
+    concern.begin_try()
     assert concern.status.next_try is None

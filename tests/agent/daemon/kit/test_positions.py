@@ -196,6 +196,29 @@ def test_a_kit_whose_network_comes_while_it_is_being_found_is_found_once(
     assert len(begun) == 1
 
 
+def test_a_kit_that_is_being_found_again_is_not_said_to_be_found_later(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kit = located_kit(monkeypatch)
+    told: list[datetime | None] = []
+
+    async def find(*_: object) -> None:
+        told.append(kit.concern.status.next_try)
+
+    async def woken() -> None:
+        nobody: Any = None
+        running = asyncio.ensure_future(kit.run(lambda: PROFILE, nobody, lambda: ON_NETWORK))
+        await asyncio.sleep(1.0)
+        assert kit.concern.status.next_try is not None
+        kit.concern.wake.set()
+        await asyncio.sleep(1.0)
+        await cancel_and_wait(running)
+
+    monkeypatch.setattr(kit, "find", find)
+    virtual_time.run(woken())
+    assert told == [None, None]
+
+
 BUSY = failing(RateLimited("too many", status=429, retry_after_s=5.0))
 
 
