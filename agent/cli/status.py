@@ -171,7 +171,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
                 yield from _unreported(each, told)
             if each is link:
                 yield from _cause(link, told)
-                for finding in link.findings or []:
+                for finding in link.findings_beside_cause():
                     yield from wrapped(finding.what, "  !   ")
                     yield from _way_out("      ", finding.hint, told)
 

@@ -175,6 +175,12 @@ class LinkStatus(PortStatus, tag="link"):
     """The program that all ports of the kit are released to."""
     restarts: int = 0
 
+    def findings_beside_cause(self) -> list[Finding]:
+        """Return the findings, without one that says the cause once more."""
+        cause = self.cause
+        found = self.findings or []
+        return [each for each in found if cause is None or cause.says not in each.what]
+
 
 class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest crash of a kit. `frame` is its first: the instruction at fault, in hex."""

@@ -186,9 +186,8 @@ def troubles(kit: KitStatus, now: datetime) -> Iterator[Trouble]:
 def _of_link(link: LinkStatus) -> Iterator[Trouble]:
     if (cause := link.cause) is not None:
         yield Trouble(link.state, cause.says, cause.certainty, cause.evidence, cause.next)
-    for finding in link.findings or []:
-        if cause is None or cause.says not in finding.what:  # which is the cause once more
-            yield Trouble(link.state, finding.what, next=finding.hint)
+    for finding in link.findings_beside_cause():
+        yield Trouble(link.state, finding.what, next=finding.hint)
 
 
 def sentence(kit: KitStatus, now: datetime) -> str:

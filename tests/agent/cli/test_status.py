@@ -122,6 +122,19 @@ def test_the_same_thing_to_try_stands_once() -> None:
     ]
 
 
+def test_why_a_kit_is_not_on_the_network_is_said_once() -> None:
+    says = "The modem sees no SIM."
+    cause = {"cause": "sim-missing", "certainty": "certain", "says": says}
+    cause |= {"evidence": "+CME ERROR: 10", "next": "put it in"}
+    found = [{"what": f"the SIM cannot be used: {says}", "try": "put it in"}]
+    found.append({"what": "it does not know the time", "try": "set it"})
+    link = concern("link", "attention", phase="well", cause=cause, findings=found)
+    text = "\n".join(lines_of(status(link), NOW))
+    assert text.count(says) == 1
+    assert "+CME ERROR: 10" in text
+    assert "it does not know the time" in text
+
+
 def test_a_lane_that_fails_says_since_when_how_often_and_when_it_is_tried_next() -> None:
     lane = {"device": "nrf-1", "kind": "chunk", "what": "the service answered 404 Not Found"}
     began, again = NOW - 300 * SECOND, NOW + 40 * SECOND
