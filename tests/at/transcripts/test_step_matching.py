@@ -94,6 +94,13 @@ def test_a_lenient_session_answers_by_command() -> None:
     assert data(playback.sent(b"AT\r")) == b"OK\r\n"
 
 
+def test_a_lenient_session_makes_nothing_up_behind_what_a_driver_does_in_doubt() -> None:
+    playback = Playback(SESSION, strict=False, answers_setup=True)
+    for doubt in (b"~~~~\r", b"AT+CFUN?\r", b"AT%XSYSTEMMODE?\r"):
+        assert data(playback.sent(doubt)) == b"ERROR\r\n"
+    assert data(playback.sent(b"AT+CMEE?\r")) == b"+CMEE: 1\r\nOK\r\n"
+
+
 TYPED = [
     line
     for _name, _spelling, line, sent in spelled()
