@@ -115,17 +115,16 @@ class Concern(Generic[S_co]):
         """Record a failure. Log it and return True if it differs from the current one."""
         text, kind = str(error) or repr(error), str(getattr(error, "kind", ""))
         self.status.failures += 1
-        known = self.phase is Phase.TROUBLE and (
-            differ_in_numbers_only(text, self.status.trouble or "")
-            or {kind, self._kind} <= _PORT_LOST
-        )
+        fails, told = self.phase is Phase.TROUBLE, self.status.trouble or ""
+        is_told = fails and differ_in_numbers_only(text, told)
+        known = is_told or (fails and {kind, self._kind} <= _PORT_LOST)
         self._kind = kind
         self._service_answers = False
         self.awaits_service = isinstance(error, Unavailable) and not _tells_to_wait(error)
         self._is_of_service = isinstance(error, Unavailable | BadAnswer)
         hint = self.pasteable(_hint_of(error))
-        if not known:
-            self._set_phase(Phase.TROUBLE, text, hint)
+        # What helps may be another thing by now: a kit is back under another name.
+        self._set_phase(Phase.TROUBLE, told if is_told else text, hint)
         # One that came and went too often to be told is told once it stays.
         if not (known and self._trouble_told):
             self._trouble_told = self.log(logging.WARNING, with_hint(text, hint))
@@ -229,7 +228,7 @@ class Concern(Generic[S_co]):
 
     def _set_phase(self, phase: Phase, trouble: str, hint: str) -> None:
         status = self.status
-        if (phase, trouble) == (status.phase, status.trouble or ""):
+        if (phase, trouble, hint) == (status.phase, status.trouble or "", status.hint or ""):
             return
         if phase is not status.phase:
             status.since = self._registry.now()

@@ -22,6 +22,7 @@ from agent.daemon.snapshot import (
 )
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.errors import AgentError, BadAnswer, RateLimited, ServerTrouble, Unreachable, Untrusted
+from at.protocol.errors import LinkLost, PortNotFound
 
 
 async def test_who_watches_is_woken_by_a_change():
@@ -293,6 +294,16 @@ def test_a_key_to_set_is_that_of_the_kit_that_lacks_it(has_table: bool, key: str
     hint = "`cellagent config set kit.device_id ID`; the kit.log"
     assert concern.pasteable(hint) == f"`cellagent config set {key} ID`; the kit.log"
     assert registry.add_concern(OutboxStatus).pasteable(hint) == hint
+
+
+def test_an_unplugged_kit_is_shown_with_what_helps_by_now(caplog: pytest.LogCaptureFixture):
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    concern.record_failure(LinkLost("/dev/ttyACM0 was lost", hint="plug the kit in again"))
+    no_port = "there is no port /dev/ttyACM0"
+    for hint in ("is it plugged in?", "did you mean '/dev/ttyACM1'?"):
+        assert not concern.record_failure(PortNotFound(no_port, hint=hint))
+        assert (concern.status.trouble, concern.status.hint) == (no_port, hint)
+    assert len(caplog.records) == 1, "it is one trouble"
 
 
 def test_it_says_when_it_tries_again_until_it_tries():
