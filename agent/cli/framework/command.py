@@ -391,6 +391,10 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
             f"{error.filename or 'output'}: {error.strerror}",
             usual_hint(error),
         )
+    if isinstance(error, FileNotFoundError) and error.strerror == os.strerror(errno.ENOENT):
+        gone = "the folder that this was started in is gone"  # os.getcwd names nothing
+        hint = '`cd "$PWD"` enters one of its name, `cd ~` another'
+        return exit_code_of(error), "file", gone, hint
     if isinstance(error, FileNotFoundError):  # of tempfile, which names all the folders it tried
         hint = "`df -h` shows which disk is full; TMPDIR names another folder"
         return exit_code_of(error), "file", str(error.strerror), hint

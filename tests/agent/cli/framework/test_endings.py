@@ -57,6 +57,9 @@ FAILURES: list[tuple[BaseException, int, str, str, str]] = [
     (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), 1, "file",
      "No usable temporary directory found in ['/tmp']",
      "`df -h` shows which disk is full; TMPDIR names another folder"),
+    (FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), 1, "file",  # of os.getcwd
+     "the folder that this was started in is gone",
+     "`cd \"$PWD\"` enters one of its name, `cd ~` another"),
     (click.Abort(), 130, "interrupted", "not done: the answer was not yes", ""),
 ]  # fmt: skip
 
