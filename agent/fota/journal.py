@@ -236,7 +236,7 @@ async def sole_worker(folder: Path, patience_s: float) -> AsyncIterator[ProcessL
             if loop.time() >= give_up_at:
                 raise JobsHeld(
                     f"another process carries out this kit's jobs: {held.holder}",
-                    hint="wait until it has ended; `cellagent status` shows what the agent does",
+                    hint="wait until the job ends; `cellagent status` shows what the agent does",
                 ) from held
         await asyncio.sleep(_LOOK_S)
     try:

@@ -117,9 +117,10 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
 
 async def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
     async with sole_worker(tmp_path / "kit", patience_s=0):
-        with pytest.raises(JobsHeld):
+        with pytest.raises(JobsHeld) as refused:
             async with sole_worker(tmp_path / "kit", patience_s=0):
                 pass
+    assert "until the job ends" in refused.value.hint, "the agent that has it runs for months"
     async with sole_worker(tmp_path / "kit", patience_s=0):
         pass
 
