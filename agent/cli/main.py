@@ -29,7 +29,7 @@ def _run() -> None:
     gc.set_threshold(_OBJECTS_OF_A_START)
     if not os.environ.get("HOME", "~"):
         del os.environ["HOME"]  # of a service or a container: else ~ is the root of all files
-    from agent.cli.framework.command import run_command_line, show_defect
+    from agent.cli.framework.command import discard_output, run_command_line, show_defect
     from agent.cli.framework.safe_text import guard_output
     from agent.cli.tree import root
 
@@ -38,5 +38,9 @@ def _run() -> None:
     guard_output()
     sys.excepthook = show_defect
     code = run_command_line(root)
+    try:
+        sys.stderr.flush()
+    except OSError:  # what the log has lost changes nothing of how the command ended
+        discard_output(sys.stderr)
     gc.freeze()  # nor does the end of the process search what it leaves
     sys.exit(code)

@@ -112,6 +112,14 @@ def test_a_full_disk_behind_the_output_is_told(words: str, says: str, buffered: 
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is Linux's")
+def test_a_full_disk_behind_the_log_changes_nothing_of_how_a_command_ends() -> None:
+    command = [sys.executable, "-m", "agent", "modem", "at", "AT", "--port", "virtual:", "-vv"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, cwd=ROOT, check=False)
+    assert (run.returncode, run.stdout) == (0, b"OK\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe that nobody reads is of POSIX")
 @pytest.mark.parametrize("words", ["--version", "--help", "fota pull --help", "config path"])
 def test_a_reader_that_has_gone_is_no_failure(words: str) -> None:
