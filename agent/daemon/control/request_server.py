@@ -10,6 +10,7 @@ import select
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -103,6 +104,7 @@ class RequestServer:
     def __post_init__(self) -> None:
         self._token = "" if self.control_socket.is_socket else secrets.token_urlsafe(32)
         self._server: asyncio.Server
+        self._listens_at: tuple[int, int] | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -110,12 +112,15 @@ class RequestServer:
         self._server = await self.control_socket.listen(
             self._connected, self._token, limit=LONGEST_REQUEST
         )
+        self._listens_at = _identity(self.control_socket.path)
 
     async def stop(self) -> None:
         """Stop listening and close every connection."""
         self._server.close()
         await cancel_and_wait(*self._connections)
-        self.control_socket.path.unlink(missing_ok=True)
+        path = self.control_socket.path
+        if _identity(path) == self._listens_at:  # else it was removed, and another agent's is there
+            path.unlink(missing_ok=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -137,6 +142,15 @@ class RequestServer:
                 await self.handle(request, client)
         except (AgentError, AtError) as error:
             await client.send(protocol.ErrorAnswer(error_object(error)))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of its name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def error_object(error: Exception) -> protocol.ErrorObject:

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from agent.daemon.control.protocol import AnyRequest
+from agent.daemon.control.request_server import Client, RequestServer
 from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from tests.support.commands.running_agent import Served, agent_on, profile_with
 
@@ -36,6 +38,26 @@ async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
             writer.close()
         assert await agent.stop() == 0
         assert not place.exists()
+
+
+@pytest.mark.parametrize("name", ["lab.sock", "lab.port"])
+async def test_an_agent_that_ends_leaves_the_socket_of_another_one(
+    tmp_path: Path, name: str
+) -> None:
+    """Its state folder was removed, so that nobody could ask it, and another agent was started."""
+
+    async def answer(_request: AnyRequest, _client: Client) -> None:
+        """Nobody asks."""
+
+    place = ControlSocket(tmp_path / name)
+    first, second = RequestServer(place, answer), RequestServer(place, answer)
+    await first.start()
+    place.path.unlink()
+    await second.start()
+    await first.stop()
+    assert place.is_listening()
+    await second.stop()
+    assert not place.path.exists()
 
 
 async def test_connections_that_say_nothing_leave_the_program_its_descriptors(
