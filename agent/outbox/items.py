@@ -1,6 +1,7 @@
 """The items of the outbox, new and stored, their states, and its summaries and errors."""
 
 import errno
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,10 +102,10 @@ def outbox_error(error: OSError, folder: Path) -> AgentError:
         why = "no file may grow so far" if is_limit else "the disk is full"
         return OutboxFull(f"{why}: the outbox took nothing", hint=disk_hint(error))
     # Not its file, which has a new name at each try: the same trouble would be another one.
-    what = error.strerror or error
-    return AgentError(
-        f"the outbox in {folder} cannot be written: {what}", hint=disk_hint(error, folder)
-    )
+    what, hint = error.strerror or error, disk_hint(error, folder)
+    if error.errno == errno.ENOENT:
+        hint = f"`mkdir -p -m 700 {shlex.quote(str(folder))}` puts back the folder that was removed"
+    return AgentError(f"the outbox in {folder} cannot be written: {what}", hint=hint)
 
 
 class TooLarge(OutboxFull):

@@ -185,8 +185,9 @@ def test_a_folder_that_is_gone_is_no_full_disk(tmp_path: Path):
         box.put([chunk(1)])
         clock.now += 1.0
         folder.rename(tmp_path / "elsewhere")
-        with pytest.raises(AgentError, match="cannot be written: No such file"):
+        with pytest.raises(AgentError, match="cannot be written: No such file") as gone:
             box.put([chunk(2)])
+        assert gone.value.hint.startswith(f"`mkdir -p -m 700 {box.folder}` puts back the folder")
         assert "No such file" in str(box.transact(lambda store: store.disk_trouble()))
         (tmp_path / "elsewhere").rename(folder)
         assert box.put([chunk(2)]).duplicates == 0
