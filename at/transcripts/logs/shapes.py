@@ -235,6 +235,9 @@ LOST_END = re.compile(
     r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
     r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$|[+%#][A-Z]\w*: )"
 )
+    # Nothing is left of it.
+    r"|(?<=[\d\"?])(?=[+%#][A-Z]{3,20}(?: ERROR)?: |(?:OK|ERROR)(?:$|[+%#]))"
+    r"|(?:(?<=\dOK)|(?<=[\"?]OK))(?=[+%#][A-Z]{3,20}: )"
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*(?: ERROR)?:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
@@ -246,11 +249,14 @@ REMARK = re.compile(
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
+    # Their answers have no name.
+    re.compile(r"(AT\+(?:CGM[IMR]|CGSN|CIMI))\s+(\S.*)", re.IGNORECASE),
         rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:(?:[-=]>|:)\s*)?({_NAMED}.*)",
         re.IGNORECASE | re.DOTALL,
     ),
     re.compile(
-        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)(?<!\s)(?>\s+)(?:->\s*)?"
+        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?|mfw[-_]\S+|nRF9\S+|\d{{15}}|Nordic \w+ ASA)(?<!\s)(?>\s+)"
+        r"(?:->\s*)?"
         r"(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
         re.IGNORECASE | re.DOTALL,
     ),
