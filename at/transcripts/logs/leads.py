@@ -121,7 +121,7 @@ LEADS = (
     # The name that a program's own prints have in brackets before an arrow.
     re.compile(
         r"(?P<square>\[)?(?(square)|\()[A-Za-z][\w .-]{1,20}(?(square)\]|\))\s+"
-        rf"(?=(?:{LEFT}|<)\s|(?:{RIGHT}|>)\s+AT)"
+        rf"(?=(?:{LEFT}|<)\s|(?:{RIGHT}|>)\s+(?:at )?AT)"
     ),
     re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
     re.compile(r"\[\d+\] \[\d+\] [A-Z]+: AT2\[[^\]]{1,60}\]: "),  # Kannel's

@@ -153,7 +153,7 @@ SHAPES = (
         "uart:~$ at AT+X",
         _whole(
             # A log line of the kit may have taken the prompt's place.
-            rf"(?:{PROMPT}|{_LINUX}|(?=at AT[+%#]))\s*(?:> )?"
+            rf"(?:{PROMPT}|{_LINUX}|(?=(?:> )?at AT(?:[+%#]|$)))\s*(?:> )?"
             r"(?:[\w./-]+[\s=]+){0,5}(?P<quote>['\"]?)"
             r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),

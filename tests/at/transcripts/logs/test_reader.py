@@ -366,6 +366,19 @@ def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
     assert [line.side for line in lines] == [SENT, RECEIVED]
 
 
+def test_a_command_whose_prompt_names_the_one_who_typed_it_was_sent() -> None:
+    read = read_log(b"[bench-2] > at AT+CFUN?\n+CFUN: 1\nOK\n[me] > kernel uptime\n[me] > at AT\n")
+    sent = [line.text for line in read.lines if line.side is SENT]
+    assert (sent, read.of_the_kit) == (["AT+CFUN?", "AT"], True)
+
+
+def test_a_sentence_that_begins_with_a_command_is_none() -> None:
+    read = read_log(b'AT+CFUN=4\nAT+CFUN? then says +CFUN: 4, as it should\nAT#XSEND="so it is"\n')
+    assert [line.text for line in read.lines if line.side is SENT] == [
+        "AT+CFUN=4", 'AT#XSEND="so it is"',
+    ]  # fmt: skip
+
+
 def test_a_command_in_a_shell_whose_prompt_went_to_a_line_of_the_kit_was_sent() -> None:
     log = (
         b"mosh:~$ Modem domain event: No IMEI\nat AT+CGMM\nnRF9151-LACA\n\nOK\nmosh:~$ at AT\nOK\n"
