@@ -22,7 +22,8 @@ _NAMED = r"[+%#*^!][A-Z][A-Z0-9_]*:"
 _NAMED_END = r"(?:[<\[{](?:CR|LF|LN|NL|0[AD]h?)[>\]}]|[␍␊␤])"
 """A line end that a tool shows by its name, or by its byte in hex."""
 COMMAND = re.compile(
-    rf"AT(?:$|{_NAMED_END}|\\[rn]|\s*[+%#&*^$!][A-Z0-9](?!\S*: command not found)|"
+    rf"AT(?:$|{_NAMED_END}|\\[rn]"
+    r"|\s*[+%#&*^$!][A-Z0-9](?!\S*: command not found|[^\s\"]* (?-i:[a-z]{2,})[ ,.])|"
     r"[EQV][01]|[IZHOAXLM]\d?(?:$|;)|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
     re.IGNORECASE,
 )
