@@ -36,6 +36,11 @@ _ARRAY = re.compile(r'\s*(?:\[\s*(?:\{.*)?|\{\s*|\{\s*"\w+":\s*\[.*)')
 """How a document of JSON begins that is an array of objects, or has one."""
 _GAP = re.compile(r"[\s,]*")
 _END = re.compile(r"[\s,]*(?:\]|\Z)")
+_WIRESHARK = re.compile(
+    r"(?:\s*\"?\d+\"?[\s,]+\"?(?P<time>\d+\.\d+))?.*?"
+    r"\b(?:(?P<sent>Sent)|Rcvd|UnknownDirection) AT Command ?: *(?P<text>.*?)\s*\"?"
+)
+"""A packet as its list shows and exports it, with two blanks for each line end in it."""
 _DECODER = json.JSONDecoder()
 _MOST_DAMAGES = 100
 """Of an array; it is none if it has more. To tell of one, Python counts all lines before it."""
@@ -210,7 +215,14 @@ def without_record(line: str) -> str:
     """Return an object of JSON, or a line of name=value, as the line that it holds.
 
     It is a row of a table if it says a direction and has data, or a logger's if it names a level.
+    A packet of Wireshark is what it holds, too.
     """
+    if "AT Command" in line and (packet := _WIRESHARK.fullmatch(line)):
+        text = packet["text"].replace('""', '"') if line.startswith('"') else packet["text"]
+        is_sent = packet["sent"] or text.upper().startswith("AT")
+        direction = Direction.SENT if is_sent else Direction.RECEIVED
+        time = f"[{packet['time']}] " if packet["time"] else ""
+        return time + _MARKS[direction] + text.replace("  ", r"\r\n")
     record = _record_in(line)
     row = [str(value).strip() for value in record.values()]
     sides = {at for at, cell in enumerate(row) if direction_of(cell)}

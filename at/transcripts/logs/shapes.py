@@ -235,10 +235,10 @@ PRINTED = re.compile(r"[^\"]*?[a-z\d.!:](?=AT[+%#*^][A-Z]{2})")
 LOST_END = re.compile(
     r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
     r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$|[+%#][A-Z]\w*: )"
-)
     # Nothing is left of it.
     r"|(?<=[\d\"?])(?=[+%#][A-Z]{3,20}(?: ERROR)?: |(?:OK|ERROR)(?:$|[+%#]))"
     r"|(?:(?<=\dOK)|(?<=[\"?]OK))(?=[+%#][A-Z]{3,20}: )"
+)
 """What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*(?: ERROR)?:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
@@ -249,9 +249,9 @@ REMARK = re.compile(
 """A command or an answer, and what somebody or firmware wrote behind it."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
-    re.compile(
     # Their answers have no name.
     re.compile(r"(AT\+(?:CGM[IMR]|CGSN|CIMI))\s+(\S.*)", re.IGNORECASE),
+    re.compile(
         rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:(?:[-=]>|:)\s*)?({_NAMED}.*)",
         re.IGNORECASE | re.DOTALL,
     ),

@@ -111,6 +111,34 @@ def test_an_echo_in_a_literal_is_received() -> None:
     ]  # fmt: skip
 
 
+_PACKETS = {
+    "CSV": (
+        '"No.","Time","Source","Info"\n'
+        '"1","0.25","host","URB_BULK out, Sent AT Command: AT+CGSN=1  "\n'
+        '"2","0.26","host","URB_BULK in"\n'
+        '"7","0.5","1.6.2","URB_BULK in, Rcvd AT Command:   +CGSN: ""17""    OK  "\n'
+    ),
+    "text": (
+        "   1 0.25  host → 1.6.2  AT 9 Sent AT Command: AT+CGSN=1\n"
+        '   7 0.5  1.6.2 → host  AT 9 Rcvd AT Command :   +CGSN: "17"    OK\n'
+    ),
+    "no direction": (
+        "1\t0.25\t\t\tAT\t9\tUnknownDirection AT Command: AT+CGSN=1\n"
+        '7\t0.5\t\t\tAT\t9\tUnknownDirection AT Command: +CGSN: "17"  OK\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("log", _PACKETS.values(), ids=_PACKETS)
+def test_packets_of_wireshark_say_what_went_over_the_port(log: str) -> None:
+    lines = [line for line in read_log(log.encode()).lines if line.side is not Side.LOG]
+    assert [(line.side, line.text, line.at_s) for line in lines] == [
+        (Side.SENT, "AT+CGSN=1", 0.25),
+        (Side.RECEIVED, '+CGSN: "17"', 0.5),
+        (Side.RECEIVED, "OK", 0.5),
+    ]
+
+
 def test_a_key_in_a_cell_of_several_lines_is_one_command() -> None:
     log = (
         'time,dir,data\n1.0,TX,"AT%CMNG=0,7,0,""-----BEGIN\nMII=\n-----END"""\n'
