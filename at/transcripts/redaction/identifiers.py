@@ -35,7 +35,11 @@ _UUID = re.compile(
 _NOBODY = re.compile(r"0{8}(?:-0{4}){3}-0{12}|.{8}-0000-1000-8000-00805f9b34fb", re.IGNORECASE)
 _LABELLED = re.compile(
     r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn|phone number|own(?=: )"
-    r"|serial(?:[ _-]?(?:number|num|no|nr))?|s/n|snr|j-?link|tty\.usbmodem|cu\.usbmodem)"
+    r"|serial(?:[ _-]?(?:number|num|no|nr))?|s/n|snr|sn(?=[ :=]{1,2}[0-9]{9})|dev-id|j-?link"
+    r"|tty\.usbmodem|cu\.usbmodem"
+    # Of which the kit's serial number may be a part.
+    r"|(?:client|device)[ _-]?id[\"']?[\s:=]{1,5}[\"']?(?:[a-z][\w.]{0,31}[_-])?"
+    r"(?=[0-9]{8,12}(?![0-9a-z])))"
     r"([^0-9a-z+]{0,5})"
     r"(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
@@ -60,6 +64,10 @@ _LONG_NUMBER = re.compile(
     r"|(?P<word>(?<=[g-z].)|(?<=nrf.)|(?<=device.)))"
     r"(?:(?!(?<=0)0{10})[0-9]{14}|[0-9]{17,19}|[0-9]{31})(?=F?(?![0-9a-z]))",
     re.IGNORECASE,
+)
+_GROUPED_IMSI = re.compile(
+    r"(?ai)(?<![a-z])(imsi[^0-9a-z]{1,5})"
+    r"([0-9]{3}[ /-](?:[0-9]{2}[ /-]?[0-9]{10}|[0-9]{3}[ /-][0-9]{9}))(?![0-9])"
 )
 # As labels print an IMEI, with its check digit, version or neither, and a card number.
 _GROUPED = re.compile(
@@ -118,6 +126,7 @@ class Identifiers:
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m) or m[3]}", text)
+        text = _GROUPED_IMSI.sub(self._grouped_imsi, text)
         text = _USB_SERIAL.sub(lambda match: self.serial(match.group()), text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
         text = _DIALLED.sub(lambda match: match[1] + self.made_up.phone(match[2]), text)
@@ -271,6 +280,9 @@ class Identifiers:
         else:
             other = self.iccid(digits)
         return _in_groups(other, match.group())
+
+    def _grouped_imsi(self, match: re.Match[str]) -> str:
+        return match[1] + _in_groups(self.imsi(re.sub("[^0-9]", "", match[2])), match[2])
 
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""

@@ -113,6 +113,18 @@ NAMING = {
         '{"serialNumber": "481712345678"}\r\n',
         "found: 481712345678.\r\n",
     ],
+    "IMSI in groups": [
+        "imsi 262-01-1234567890\r\n",
+        "IMSI: 262 011234567890\r\n",
+        "IMSI: 262/011/234567890\r\n",
+    ],
+    "serial number in a name": [
+        "mqtt: client ID: kit_b-481712345678\r\n",
+        "mqtt: topic kit_b-481712345678/state\r\n",
+        '{"deviceId": "481712345678"}\r\n',
+        "west flash --dev-id 481712345678\r\n",
+        "J-Link SN 1234567890\r\n",
+    ],
     "serial number of a kit on USB": [
         "kit THINGY91X_AB1234567890 <- that one\r\n",
         "port /dev/serial/by-id/usb-Acme_Kit_X_UART_AB1234567890-if02\r\n",
@@ -156,6 +168,7 @@ NO_NAMES = [
     "log: kit352656100367873 x352656100367872a deed352656100367872\r\n",
     "log: t202612011200000 n89470800123456789012, own 12345678 bytes\r\n",
     "serial: 1000000 baud, SNR 12, serial 0 of 16, J-Link V7.94, /dev/tty.usbmodem14101\r\n",
+    "SN 20260314, client id: 7, device id 00 00 00 00\r\n",
     "usb-Acme_Kit-if00, THINGY91X_UART, FEED_CAFE-if0, kit_DEADBEEF-iface\r\n",
     "Subscribing to /home/kitchen/temp, https://host.example/Users/list/all\r\n",
     "OK\r\n",
