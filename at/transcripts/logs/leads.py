@@ -100,6 +100,10 @@ LEADS = (
         r"\[[^\W\d_]{1,5}\.? (?:[^\W\d_]{1,5}\.?|\d{1,2}\w) +\d{1,2} "
         rf"{_TIME_OF_LOG} \d{{4}}\] ?"
     ),
+    re.compile(  # month and day, as in German
+        r"\[\d{1,2}\.\d{1,2} (?P<hours>\d\d)\.(?P<minutes>\d\d)\.(?P<seconds>\d\d)"
+        r"\.(?P<fraction>\d{3})\] ?"
+    ),
     re.compile(rf"\[\d{{1,3}} {_TIME_OF_LOG}\] ?"),  # Tera Term's, days and hours since it began
     re.compile(
         r"(?P<bracket>\[)?(?:(?P<microseconds>1\d{15})|(?P<millis>1\d{12})"
@@ -141,7 +145,10 @@ LEADS = (
 _COLOURS = r"(?:\s|\x1b\[[\d;]*m)*"
 _AROUND = (
     r"```\w*|Script (?:started|done)(?: on|,) .*|(?:=~)+= PuTTY log .*",
-    r"--- (?:Miniterm on|Quit:) .* ---",
+    r"--- Miniterm on .* ---",
+    # PlatformIO's, and those of a task in Visual Studio Code.
+    r"--- (?:Terminal on|Available filters|More details at|Quit:|forcing [DR]T[RS]) .*",
+    r" *[*>] +(?:Executing task|Terminal will be reused).*",
     r"Welcome to minicom .*|OPTIONS: .*|Port /\S+, .*|(?:Press )?CTRL-A Z for help.*",
     r"connected to /dev/\S+|Escape character: .*|Type the escape character to get .*",  # microcom
     r"\[(?:tio )?[\d:. T-]+\] (?:tio v?\d.*|Press ctrl-t q to quit|Connected(?: to /dev/\S+)?)",

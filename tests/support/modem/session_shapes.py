@@ -163,6 +163,14 @@ MARKED = {
     "Type the escape character to get to the prompt.\n" + log_of("{}", "{}"),
     "miniterm's": "--- Miniterm on /dev/ttyACM0  115200,8,N,1 ---\n"
     "--- Quit: Ctrl+] | Menu: Ctrl+T | Help: Ctrl+T followed by Ctrl+H ---\n" + log_of("{}", "{}"),
+    "PlatformIO's in an editor": " *  Executing task: platformio device monitor \n\n"
+    "--- Terminal on /dev/ttyACM0 | 115200 8-N-1\n"
+    "--- Available filters and text transformations: colorize, debug, default\n"
+    "--- More details at https://bit.example/pio-monitor-filters\n"
+    "--- Quit: Ctrl+C | Menu: Ctrl+T | Help: Ctrl+T followed by Ctrl+H\n"
+    + log_of("{}", "{}")
+    + " *  Terminal will be reused by tasks, press any key to close it. \n",
+    "month and day, with points": log_of("[12.01 10.00.01.250]{}", "[12.01 10.00.01.500]{}"),
     "minicom's": "Welcome to minicom 2.8\n\nOPTIONS: I18n \nPort /dev/ttyACM0, 10:00:01\n\n"
     "Press CTRL-A Z for help on special keys\n\n"
     + log_of("{}", "{}")
