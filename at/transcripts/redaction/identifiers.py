@@ -52,10 +52,18 @@ _USB_SERIAL = re.compile(
 # What a path calls a person: below the directory of all users, or that of one who develops there.
 _HOME = re.compile(
     r"(?i)(\b[A-Z]:[\\/]{1,4}Users[\\/]{1,4}|(?<![\w.])/Users/)(?!Public[\\/]|Shared/)"
-    r"[^\\/\"'<>|:;,\r\n]{1,64}(?=[\\/])"
+    r"(?:[^\\/\"'<>|:;,\r\n]{1,64}(?=[\\/])|[^\\/\"'<>|:;,)\]}`\s]{1,64}"
+    r"(?=[\"'<>)\]}`\r\n]|$))"
     r"|((?<![\w.])/home/)[\w.-]{1,64}"
     r"(?=/(?:\.\w|(?:ncs|zephyr|nordic|nrf|work|project|dev|src|git|repo|venv|bin|snap"
-    r"|Documents|Downloads|Desktop)[\w-]*/))"
+    r"|Documents|Downloads|Desktop)[\w-]*/"
+    r"|[^\s\"':]{1,200}\.(?:zip|hex|bin|elf|log|txt|py|sh|[ch]|cpp|conf|json|ya?ml|pem|crt)\b))"
+    r"|((?<=HomeDir: )/home/|(?<=\bHOME=)/home/)[\w.-]{1,64}"
+)
+# Before the prompt of a shell of the host.
+_PROMPT = re.compile(
+    r"(?<![\w.@/:-])(?:\([\w.-]{1,40}\) )?[\w.-]{1,40}@[\w.-]{1,60}"
+    r"(?=:? ?[~/][^\s:]{0,60} ?[#$%](?:\s|$))"
 )
 _HOME_SIGNS = ("sers\\", "sers/", "/home/")
 # It begins with a digit, by which the search is fast, and then looks at what is before that.
@@ -120,7 +128,9 @@ class Identifiers:
 
     def _part_replaced(self, text: str, *, typed: bool, sent: bool) -> str:
         if not sent and any(sign in text for sign in _HOME_SIGNS):
-            text = _HOME.sub(lambda match: f"{match[1] or match[2]}user", text)
+            text = _HOME.sub(lambda match: f"{match[1] or match[2] or match[3]}user", text)
+        if not sent and "@" in text:
+            text = _PROMPT.sub("user@host", text)
         if not _MAY_NAME.search(text) and not any(sign in text for sign in _SIGNED_SIGNS):
             return self._known_replaced(text)
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)

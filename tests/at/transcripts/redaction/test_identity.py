@@ -135,6 +135,9 @@ NAMING = {
         "INFO data in C:\\Users\\Ada E\\AppData\\Local\r\n",
         '{"path": "c:\\\\Users\\\\Ada\\\\ncs"}\r\n',
         "INFO image (/home/ada/ncs/build/app.bin), /Users/ada/Downloads/a.zip\r\n",
+        "INFO image /home/ada/fw/app.hex, HOME=/home/ada, kept in /Users/ada\r\n",
+        "ada@ada-pc:~/fw$ picocom /dev/ttyACM0\r\n",
+        "(sdk) ada@pc-of-ada ~ % west flash\r\n",
     ],
     "attestation that cannot be read": ['%ATTESTTOKEN: "QUFB.QkJC"\r\n'],
 }
@@ -171,6 +174,7 @@ NO_NAMES = [
     "SN 20260314, client id: 7, device id 00 00 00 00\r\n",
     "usb-Acme_Kit-if00, THINGY91X_UART, FEED_CAFE-if0, kit_DEADBEEF-iface\r\n",
     "Subscribing to /home/kitchen/temp, https://host.example/Users/list/all\r\n",
+    "GET /Users/list HTTP, topics /home/kitchen, mqtt://kit@host.example:1883/home\r\n",
     "OK\r\n",
     "AT\r",
     "\r\n",
