@@ -16,6 +16,7 @@ FORMATTER_LIMIT = 127
 """Characters after which the device's formatter cuts a line."""
 
 LEVELS = {"err": "error", "wrn": "warning", "inf": "info", "dbg": "debug"}
+RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 _LETTERS = {"E": "error", "W": "warning", "I": "info", "D": "debug", "V": "debug"}
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from agent.cli.console.window import RANK, ConsoleWindow
 from agent.cli.framework.command import agent_command
 from agent.cli.framework.file_type import FILE
 from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session, held_kit
+from agent.console.log_line import RANK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from agent.cli.console.window import ConsoleWindow
     from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import PartialIdentity
     from agent.wiring.forwarding import HandleItems
@@ -55,6 +56,7 @@ async def command(
     Lines that you type are sent to the kit. Unplugging the kit does not end the command; Ctrl-C
     does.
     """
+    from agent.cli.console.window import ConsoleWindow
     from agent.observability.coredumps.symbols import ElfSymbols
 
     window = ConsoleWindow(session.json, level, match, None if elf is None else ElfSymbols(elf))

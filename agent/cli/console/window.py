@@ -1,115 +1,24 @@
-"""The output of `cellagent console`, for a person or a program, at the pace that it is read."""
+"""The output of `cellagent console`, for a person or a program."""
 
-from __future__ import annotations
-
-import os
-import select
 import sys
-import threading
-from collections import deque
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from agent.cli.capture.zephyr_dumps import describe_dump, format_dump
+from agent.cli.console.paced_output import PacedOutput
 from agent.cli.framework.command import json_line
-from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.terminal import colours
+from agent.console.chunk_lines import ChunkLine, DamagedChunk
+from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+from agent.console.fault_lines import FaultText, Reboot
+from agent.console.line_classifier import ConsoleItem, Overlong
+from agent.console.log_line import RANK, LogLine
+from agent.observability.coredumps.symbols import ElfSymbols
 from agent.redact import redact
 from at.protocol.counts import counted
 
-if TYPE_CHECKING:
-    from agent.console.line_classifier import ConsoleItem
-    from agent.observability.coredumps.symbols import ElfSymbols
-
-OUTPUT_LIMIT = 32 * 1024 * 1024
-"""Bytes that wait to be shown; what comes beyond them is counted, and not shown."""
-_AT_ONCE = 16384  # bytes of short lines that are written together
-OUTPUT_END_S = 5.0
-"""Seconds that the end of the command waits for a terminal that takes nothing."""
-
-
-class PacedOutput:
-    """Writes texts to standard output and standard error, in order, in a thread of its own."""
-
-    def __init__(self, not_shown: Callable[[int], str], limit: int = OUTPUT_LIMIT) -> None:
-        """`not_shown` makes the text that stands for a number of lines that were left out."""
-        self._not_shown = not_shown
-        self._limit = limit
-        self._texts: deque[tuple[int, bytes]] = deque()
-        self._bytes = 0
-        self._left_out = 0
-        self._ended = False
-        self._failure: OSError | None = None
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._write_all, daemon=True)
-        self._thread.start()
-
-    def put(self, text: str, *, error: bool = False) -> None:
-        """Write `text` when its turn comes, to standard error with `error`.
-
-        Raises BrokenPipeError, OSError once nobody can read any more.
-        """
-        shown = drawn(text) if os.isatty(2 if error else 1) else text
-        data = shown.encode("utf-8", AS_IN_JSON)
-        with self._changed:
-            if self._failure is not None:
-                raise self._failure
-            if self._bytes + len(data) > self._limit:
-                self._left_out += text.count("\n")
-                return
-            self._append(2 if error else 1, data)
-
-    def close(self) -> None:
-        """Write what waits, but do not wait for a terminal that takes nothing. Raises OSError."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-        self._thread.join(OUTPUT_END_S if sys.stdout.isatty() else None)
-        if self._failure is not None:
-            raise self._failure
-
-    def _append(self, descriptor: int, data: bytes) -> None:
-        self._texts.append((descriptor, data))
-        self._bytes += len(data)
-        self._changed.notify()
-
-    def _write_all(self) -> None:
-        try:
-            while (piece := self._next()) is not None:
-                _write(*piece)
-        except OSError as error:
-            with self._changed:
-                self._failure = error
-
-    def _next(self) -> tuple[int, bytes] | None:
-        with self._changed:
-            if self._left_out and self._bytes < self._limit // 2:
-                text, self._left_out = self._not_shown(self._left_out), 0
-                self._append(1, text.encode() + b"\n")
-            while not self._texts:
-                if self._ended:
-                    return None
-                self._changed.wait()
-            descriptor, data = self._texts.popleft()
-            while self._texts and self._texts[0][0] == descriptor and len(data) < _AT_ONCE:
-                data += self._texts.popleft()[1]
-            self._bytes -= len(data)
-            return descriptor, data
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    # Not sys.stdout: a thread that is stuck would hold its lock at the end of the process.
-    left = memoryview(data)
-    while left:
-        try:
-            left = left[os.write(descriptor, left) :]
-        except BlockingIOError:  # another process made the terminal non-blocking
-            select.select([], [descriptor], [])
-
-
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[33m", "debug": "\x1b[2m"}
 _RESET = "\x1b[0m"
-RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 
 class ConsoleWindow:
@@ -131,8 +40,6 @@ class ConsoleWindow:
 
     def show(self, item: ConsoleItem) -> None:
         """Show one item of the console."""
-        from agent.console.log_line import LogLine
-
         if isinstance(item, LogLine):
             if item.level is not None and RANK[item.level] < self._floor:
                 return
@@ -184,8 +91,6 @@ class ConsoleWindow:
 
     def _is_more_damage(self, item: ConsoleItem) -> bool:
         """Return True if a line is damaged as the one before: such lines are only counted."""
-        from agent.console.dump_lines import DamagedDumpLine
-
         damage = item.reason if isinstance(item, DamagedDumpLine) else ""
         if damage and damage == self._damage:
             self._more_damage += 1
@@ -213,54 +118,45 @@ class ConsoleWindow:
 
     def _lines_of(self, item: ConsoleItem) -> list[str]:
         """Return one item as lines for a person."""
-        from agent.console.chunk_lines import ChunkLine, DamagedChunk
-        from agent.console.dump_lines import CapturedDump, DamagedDumpLine
-        from agent.console.line_classifier import Overlong
-        from agent.console.log_line import LogLine
-
-        if isinstance(item, LogLine):
-            colour = _COLOURS.get(item.level or "", "") if self._colours else ""
-            return [f"{colour}{printable(item.line)}{_RESET if colour else ''}"]
-        if isinstance(item, ChunkLine):
-            self._chunks += 1
-            return [f"** chunk {self._chunks}: {counted(len(item.chunk), 'bytes')}"]
-        if isinstance(item, CapturedDump):
-            from agent.cli.capture.zephyr_dumps import describe_dump, format_dump
-
-            text = format_dump(describe_dump(item, self._symbols))
-            return [f"** {printable(line)}" for line in text.splitlines()]
-        if isinstance(item, DamagedChunk):
-            return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
-        if isinstance(item, DamagedDumpLine):
-            return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
-        if isinstance(item, Overlong):
-            return [f"!! a line of {item.size} bytes is not read"]
-        return []  # a fault or a restart: its line was shown
+        match item:
+            case LogLine():
+                colour = _COLOURS.get(item.level or "", "") if self._colours else ""
+                return [f"{colour}{printable(item.line)}{_RESET if colour else ''}"]
+            case ChunkLine():
+                self._chunks += 1
+                return [f"** chunk {self._chunks}: {counted(len(item.chunk), 'bytes')}"]
+            case CapturedDump():
+                text = format_dump(describe_dump(item, self._symbols))
+                return [f"** {printable(line)}" for line in text.splitlines()]
+            case DamagedChunk():
+                return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
+            case DamagedDumpLine():
+                return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
+            case Overlong():
+                return [f"!! a line of {item.size} bytes is not read"]
+            case FaultText() | Reboot():
+                return []  # its line was shown
 
 
 def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, object]:
-    from agent.console.chunk_lines import ChunkLine, DamagedChunk
-    from agent.console.dump_lines import CapturedDump, DamagedDumpLine
-    from agent.console.fault_lines import FaultText, Reboot
-    from agent.console.log_line import LogLine
+    match item:
+        case LogLine():
+            return {"type": "log", **asdict(item)}
+        case ChunkLine():
+            return {"type": "chunk", "chunk": item.chunk.hex()}
+        case CapturedDump():
+            return {"type": "coredump", **describe_dump(item, symbols)}
+        case DamagedChunk():
+            return {"type": "damaged_chunk", "text": _text(item.text), "reason": item.reason}
+        case DamagedDumpLine():
+            return {"type": "damaged_dump_line", "text": _text(item.text), "reason": item.reason}
+        case Overlong():
+            return {"type": "overlong", "text": _text(item.text), "bytes": item.size}
+        case FaultText():
+            return {"type": "fault", **asdict(item)}
+        case Reboot():
+            return {"type": "reboot", **asdict(item)}
 
-    if isinstance(item, LogLine):
-        return {"type": "log", **asdict(item)}
-    if isinstance(item, ChunkLine):
-        return {"type": "chunk", "chunk": item.chunk.hex()}
-    if isinstance(item, DamagedChunk):
-        text = item.text.decode("utf-8", "backslashreplace")
-        return {"type": "damaged_chunk", "text": text, "reason": item.reason}
-    if isinstance(item, CapturedDump):
-        from agent.cli.capture.zephyr_dumps import describe_dump
 
-        return {"type": "coredump", **describe_dump(item, symbols)}
-    if isinstance(item, DamagedDumpLine):
-        text = item.text.decode("utf-8", "backslashreplace")
-        return {"type": "damaged_dump_line", "text": text, "reason": item.reason}
-    if isinstance(item, FaultText):
-        return {"type": "fault", **asdict(item)}
-    if isinstance(item, Reboot):
-        return {"type": "reboot", **asdict(item)}
-    text = item.text.decode("utf-8", "backslashreplace")
-    return {"type": "overlong", "text": text, "bytes": item.size}
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")

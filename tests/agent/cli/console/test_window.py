@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from agent.cli.console import window
-from agent.cli.console.window import OUTPUT_LIMIT, ConsoleWindow, PacedOutput
+from agent.cli.console import paced_output
+from agent.cli.console.paced_output import OUTPUT_LIMIT, PacedOutput
+from agent.cli.console.window import ConsoleWindow
 
 
 class Reader:
@@ -34,7 +35,7 @@ class Reader:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
     made = Reader()
-    monkeypatch.setattr(window, "_write", made.write)
+    monkeypatch.setattr(paced_output, "_write", made.write)
     return made
 
 
