@@ -81,39 +81,17 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
     "--page-control", is_flag=True, help="With --watch --page: scan, and say who works, there too."
 )
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
-def command(
-    session: Session,
-    *,
-    watch: bool,
-    scan: bool,
-    relabel: tuple[str, ...],
-    quiet: bool,
-    labels: Path | None,
-    operator: str,
-    lot: str | None,
-    product: str | None,
-    on_board: str | None,
-    on_board_timeout: float | None,
-    listen: str | None,
-    page_control: bool,
-    **values: object,
-) -> Coroutine[None, None, int]:
+def command(session: Session, **values: object) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, tcp://HOST:PORT or a kit's name;
     without one, it is the kit of the profile.
     """
-    if scan and not watch:
-        raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")
-    if page_control and not (watch and listen):
-        raise UsageError(
-            "--page-control is of the page of a bench that goes on", hint="`--watch --page`"
-        )
-    given = msgspec.convert(values, bench_options.BenchOptions)
-    settings = session.configuration
-    page = page_settings(settings, listen) if listen else None
+    given, settings = msgspec.convert(values, RunOptions), session.configuration
+    _require_fitting(given)
+    page = page_settings(settings, given.listen) if given.listen else None
     bench_options.require_extras(settings.profile.provisioning)
-    if labels is not None:
+    if given.labels is not None:
         require("a label with a QR code", "segno")
     with early_ledger(settings) as ledger:
         # Only here: a ledger that is far away is reached while they are loaded.
@@ -123,7 +101,7 @@ def command(
         from agent.provisioning.running.batch import require_count
         from agent.provisioning.running.board_run import Station
 
-        program = _on_board(settings, on_board, on_board_timeout)
+        program = _on_board(settings, given)
         goal = bench_options.goal_of(given, settings)
         # As they are when a board has its turn, not when the command began: trays are swapped.
         find = bench_options.board_finder(given, session, system_ports)
@@ -143,39 +121,64 @@ def command(
             registrar,
             authority,
             settings.state_dir / "keys",
-            order=work_order(settings, operator, lot, product),
-            relabel=frozenset(relabel),
+            order=_work_order(settings, given),
+            relabel=frozenset(given.relabel),
         )
         tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-        for_labels = None if labels is None else Labels(labels)
-        wanted = Wanted(tray, watch, scan, quiet, for_labels, page, page_control)
-        return _provision(session, station, locations, find, wanted, program)
+        labels = None if given.labels is None else Labels(given.labels)
+        return _provision(
+            session, station, locations, find, _Prepared(given, tray, labels, page, program)
+        )
 
 
-class Wanted(Struct, frozen=True):
-    """What the options of `run` say of the bench."""
+class RunOptions(bench_options.BenchOptions, frozen=True):
+    """The values of the options of `run`: those of `plan`, and its own."""
 
-    tray: Tray
     watch: bool
     scan: bool
+    relabel: tuple[str, ...]
     quiet: bool
+    operator: str
+    lot: str | None
+    product: str | None
+    on_board: str | None
+    on_board_timeout: float | None
+    listen: str | None
+    page_control: bool
+    labels: Path | None
+
+
+class _Prepared(Struct, frozen=True):
+    """The options, and what was made of them before the first board is opened."""
+
+    given: RunOptions
+    tray: Tray
     labels: Labels | None
     page: PageSettings | None
-    page_control: bool
+    program: OnBoardCommand | None
 
 
-def work_order(
-    settings: Configuration, operator: str, lot: str | None, product: str | None
-) -> WorkOrder:
+def _require_fitting(given: RunOptions) -> None:
+    """Raise UsageError for an option without the one that it needs."""
+    if given.scan and not given.watch:
+        raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")
+    if given.page_control and not (given.watch and given.listen):
+        raise UsageError(
+            "--page-control is of the page of a bench that goes on", hint="`--watch --page`"
+        )
+
+
+def _work_order(settings: Configuration, given: RunOptions) -> WorkOrder:
     """Return what is recorded with each run: what was said, else what the profile says."""
     from agent.provisioning.ledger import WorkOrder
 
-    f"{operator}{lot}{product}".encode()  # refused here, and not by the ledger at each board
+    # Refused here, and not by the ledger at each board.
+    f"{given.operator}{given.lot}{given.product}".encode()
     section = settings.profile.provisioning
     return WorkOrder(
-        operator,
-        section.lot if lot is None else lot,
-        section.product if product is None else product,
+        given.operator,
+        section.lot if given.lot is None else given.lot,
+        section.product if given.product is None else given.product,
     )
 
 
@@ -184,8 +187,7 @@ async def _provision(
     station: Station,
     locations: list[BoardLocation],
     find: Callable[[], list[BoardLocation]],
-    wanted: Wanted,
-    program: OnBoardCommand | None,
+    prepared: _Prepared,
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.boards.discovery import connected_boards
@@ -194,30 +196,32 @@ async def _provision(
     from agent.provisioning.running.scans import Scans
 
     settings, ledger, handover = session.configuration, station.ledger, None
+    given, tray = prepared.given, prepared.tray
     async with AsyncExitStack() as stack:
         # The boards are opened and asked what they are while it is: it may be far away.
         stack.callback(ledger.close)
         open_board = bench_options.board_opener(session, system_ports)
-        if program is not None:
+        if prepared.program is not None:
             from agent.provisioning.handover import Handover
 
-            handover = await stack.enter_async_context(Handover(ledger, program, _not_given))
+            handover = await stack.enter_async_context(
+                Handover(ledger, prepared.program, _not_given)
+            )
         if station.registrar is not None:
             await stack.enter_async_context(station.registrar.client)
         await _check_clock(station)
-        tray = wanted.tray
-        view = BenchView(session, tray, watches=wanted.watch, quiet=wanted.quiet)
-        scans = Scans(tray, settings.profile.provisioning.label_pattern) if wanted.scan else None
+        view = BenchView(session, tray, watches=given.watch, quiet=given.quiet)
+        scans = Scans(tray, settings.profile.provisioning.label_pattern) if given.scan else None
         bench = Bench(tray, scans, ledger, view.scan, "--rekey" if station.goal.rekey else "")
-        if wanted.page is not None:
+        if prepared.page is not None:
             from agent.page.bench_feed import RunningBench
 
-            running = RunningBench(bench, station, wanted.quiet)
+            running = RunningBench(bench, station, given.quiet)
             page = await stack.enter_async_context(
-                bench_page(settings, wanted.page, running, control=wanted.page_control)
+                bench_page(settings, prepared.page, running, control=given.page_control)
             )
             show_link(session, page.link())
-        if wanted.watch:
+        if given.watch:
             keyboard = await stack.enter_async_context(_typing(bench, scans))
             view.prompt = partial(_prompt, keyboard, scans)
             outcomes = watch_boards(
@@ -228,7 +232,7 @@ async def _provision(
             for location in locations:
                 bench.begin(location)
             outcomes = run_boards(locations, station, open_board, bench.step)
-        labelled = await _watched(outcomes, bench, view, handover, wanted.labels, ledger)
+        labelled = await _watched(outcomes, bench, view, handover, prepared.labels, ledger)
         code = view.summary()
         left = handover is not None and not await _finish(handover)
     return max(code, int(not labelled or left))
@@ -292,11 +296,9 @@ def _prompt(keyboard: Keyboard, scans: Scans | None) -> str:
     return f"{scans.prompt}: {keyboard.line}"
 
 
-def _on_board(
-    settings: Configuration, text: str | None, timeout_s: float | None
-) -> OnBoardCommand | None:
+def _on_board(settings: Configuration, given: RunOptions) -> OnBoardCommand | None:
     """Return the command that is given each record, None where there is none. Raises UsageError."""
-    profile = settings.profile.provisioning
+    profile, text = settings.profile.provisioning, given.on_board
     if text is None and not profile.on_board:
         return None
     from agent.provisioning.handover import OnBoardCommand, parse_command, runnable
@@ -305,7 +307,7 @@ def _on_board(
         words = runnable(profile.on_board, "provisioning.on_board")
     else:
         words = runnable(parse_command(text), "--on-board")
-    return OnBoardCommand(words, timeout_s or profile.on_board_timeout_s)
+    return OnBoardCommand(words, given.on_board_timeout or profile.on_board_timeout_s)
 
 
 async def _finish(handover: Handover) -> bool:
