@@ -1,8 +1,12 @@
 """`cellagent modem record`: the session between a program and the modem, as a transcript."""
 
+from __future__ import annotations
+
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +17,13 @@ from agent.cli.modem.import_log import keep_identity_option
 from agent.cli.modem.serve_port import ALLOW_REMOTE, CMD, require_one, serve_port
 from agent.errors import RefusedByRule, UsageError
 from at.protocol.errors import AtError, LinkLost
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from at.transcripts.recorder import RecordingTransport
+    from at.virtual.server.pty import PtyServer
+    from at.virtual.server.tcp import TcpServer
 
 
 @agent_command("cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script")
@@ -42,12 +53,8 @@ async def command(
     With --update FILE is replaced once CMD has ended with 0; of one of version 2, what a person
     wrote into it is kept where the new session still fits it.
     """
-    import asyncio
-
-    from agent.cli.framework.signals import serve_until_stopped
     from agent.files.temporary_folder import temporary_folder
     from at.transcripts.recorder import RecordingTransport
-    from at.transcripts.relay import Relay
 
     if pty is not None or tcp is not None:
         require_one(pty, tcp)
@@ -61,40 +68,61 @@ async def command(
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
     header = await _ask_identity(session)
-    lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-    async with contextlib.AsyncExitStack() as stack:
-        target = file
-        if replaces:
-            folder = stack.enter_context(temporary_folder("cellagent-record"))
-            target = folder / "session.transcript"
-        transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
-        relay = Relay(transport.write, lost)
+    with contextlib.ExitStack() as folders:
+
+        def temporary(name: str) -> Path:
+            return folders.enter_context(temporary_folder("cellagent-record")) / name
+
+        target = temporary("session.transcript") if replaces else file
         if pty is None and tcp is None:
-            pty = str(stack.enter_context(temporary_folder("cellagent-record")) / "modem")
+            pty = str(temporary("modem"))
+        transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
+        serve = partial(serve_port, pty=pty, tcp=tcp, allow_remote=allow_remote)
+        try:
+            code, loss = await _record(transport, serve, cmd, file)
+        except UsageError:  # CMD cannot be run: no session, whose file would refuse the next one
+            target.unlink(missing_ok=True)
+            raise
+        is_kept_as_it_was = replaces and (code != 0 or loss is not None)
+        if is_kept_as_it_was:
+            note(f"{file} is left as it was: the session failed")
+        elif replaces:
+            _replace(file, target)
+    if not is_kept_as_it_was:
+        note(f"the session is in {file}")
+    if loss is not None:
+        raise LinkLost(f"{kit.port}: the link was lost") from loss
+    return code
+
+
+async def _record(
+    transport: RecordingTransport,
+    serve: Callable[..., Awaitable[PtyServer | TcpServer]],
+    cmd: tuple[str, ...],
+    file: Path,
+) -> tuple[int, Exception | None]:
+    """Let `cmd` speak to the modem by the port that is served; `file` is for the ready line.
+
+    Returns its exit code, and how the link was lost, if it was. Raises TranscriptError where the
+    recording is not whole.
+    """
+    import asyncio
+
+    from agent.cli.framework.signals import serve_until_stopped
+    from at.transcripts.relay import Relay
+
+    lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+    relay = Relay(transport.write, lost)
+    async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
-        served = await serve_port(stack, relay.receive, pty=pty, tcp=tcp, allow_remote=allow_remote)
+        served = await serve(stack, relay.receive)
         relay.send = served.send
         await transport.open(relay)
         emit({"ready": True, "port": served.port, "recording": str(file)})
-        try:
-            code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
-        except UsageError:  # CMD cannot be run: no session, whose file would refuse the next one
-            target.unlink()
-            raise
-        failed = bool(code) or lost.done()
-        if replaces:
-            transport.finish()
-            if failed:
-                note(f"{file} is left as it was: the session failed")
-            else:
-                _replace(file, target)
+        code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
     if transport.error is not None:
         raise transport.error
-    if not (replaces and failed):
-        note(f"the session is in {file}")
-    if lost.done():
-        raise LinkLost(f"{kit.port}: the link was lost") from lost.result()
-    return code
+    return code, lost.result() if lost.done() else None
 
 
 def _replace(file: Path, session: Path) -> None:
