@@ -15,11 +15,9 @@ from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.credentials import KitCredentials
-from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.identity import KitIdentity
 from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
 from agent.daemon.kit.link import KitLink
-from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.provisioning import KitProvisioning
 from agent.daemon.kit.readings import KitReadings
 from agent.daemon.kit.store import KitStore
@@ -51,8 +49,6 @@ class KitConnection:
 
     link: KitLink
     console: KitConsole
-    events: KitEvents
-    positions: KitPositions
     updates: KitUpdates
     identity: KitIdentity
     store: KitStore
@@ -61,6 +57,10 @@ class KitConnection:
     keyring: Callable[[], Keyring]
 
     def __post_init__(self) -> None:
+        self.on_other: Callable[[], None] = lambda: None
+        """Is called when another kit than before is here, and nothing is known of it yet."""
+        self.on_retry: Callable[[], None] = lambda: None
+        """Is called when what failed may be tried again: the kit is back, or a person was at it."""
         self.contact: first_contact.Contact | None = None
         self._settings = self.link.settings
         self._credentials = KitCredentials(self.store)
@@ -128,7 +128,7 @@ class KitConnection:
             await self._check(modem)
             await first_contact.enable_registration_notices(modem)
             self.link.ready(modem)
-            self._try_again()
+            self.on_retry()
 
             async def receive_notices() -> None:
                 async for notice in notices:
@@ -162,18 +162,14 @@ class KitConnection:
             logging.INFO, f"another kit than before is here: {self.identity.device_id}"
         )
         self.link.swaps.notify_changed()
-        self.keyring().forget()
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
         self._restarts.count = 0  # what its lines tell of the start that is under way is kept
         self._credentials = KitCredentials(self.store)
         self._provisioning.findings = ()
-        self.console.forget()
-        self.events.forget()
-        self.positions.forget()
-        self.updates.forget()
         with self.link.concern.changing() as status:
             status.history, status.restarts = [], 0
+        self.on_other()
 
     async def _read(self, modem: Modem) -> None:
         """Read signal, supply and temperature, if nobody has the kit and its modem is awake."""
@@ -247,7 +243,7 @@ class KitConnection:
             ),
         )
         if before is not None and contact.is_registered and not before.is_registered:
-            self._try_again()  # what failed without the network does not wait for its turn
+            self.on_retry()  # what failed without the network does not wait for its turn
         self._tell(missing)
         self._show(modem, contact)
 
@@ -292,7 +288,7 @@ class KitConnection:
     def _on_provisioned(self) -> None:
         self._credentials.expect_loss()
         self._look_again.set()
-        self._try_again()
+        self.on_retry()
 
     def _on_mode_asked(self, mode: int) -> None:
         self._asked_off = mode in OFF_MODES
@@ -301,11 +297,7 @@ class KitConnection:
     def _on_given_back(self) -> None:
         """Do what waited for the person, or the program, who had the modem to mend something."""
         self._credentials.expect_loss()
-        self._try_again()
-
-    def _try_again(self) -> None:
-        self.updates.try_again()
-        self.positions.try_again()
+        self.on_retry()
 
     def restarted(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""

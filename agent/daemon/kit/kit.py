@@ -104,8 +104,6 @@ class KitAgent:
         self._connection = KitConnection(
             self.link,
             self.console,
-            self.events,
-            self._positions,
             self._updates,
             self._identity,
             self._store,
@@ -113,6 +111,8 @@ class KitAgent:
             lambda: self.profile,
             lambda: self._client.keyring,
         )
+        self._connection.on_other = self._forget
+        self._connection.on_retry = self._try_again
 
     @property
     def settings(self) -> KitSettings:
@@ -202,6 +202,18 @@ class KitAgent:
             return [*answer.lines, answer.final or ""]
 
     # --- called by the parts of the kit
+
+    def _forget(self) -> None:
+        """Forget what each part knows of the kit that was here before this one."""
+        self._client.keyring.forget()
+        self.console.forget()
+        self.events.forget()
+        self._positions.forget()
+        self._updates.forget()
+
+    def _try_again(self) -> None:
+        self._updates.try_again()
+        self._positions.try_again()
 
     async def _serve(self, modem: Modem) -> None:
         await self._connection.serve(modem)
