@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -172,6 +171,8 @@ def _hosts_of(configuration: Configuration) -> str:
 
 async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line, float | None]:
     """Reach a host as every call does; return that, and how far this clock is ahead of its own."""
+    from agent.retry import http_date
+
     hosts, check = configuration.profile.hosts, f"host {key}"
     if not hosts.proxy:  # which resolves the name itself
         name = urlsplit(url).hostname
@@ -190,11 +191,9 @@ async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line,
     mended = _hosts_of(configuration)
     try:
         async with asyncio.timeout(_HOST_S), transport.open("GET", f"{url}/") as answer:
-            said = answer.headers.get("date", "")
-            with suppress(ValueError):
-                ahead_s = (datetime.now(UTC) - parsedate_to_datetime(said)).total_seconds()
-                return Line(check, "ok", f"{how}; answers {answer.status}"), ahead_s
-            return Line(check, "ok", f"{how}; answers {answer.status}"), None
+            theirs = http_date(answer.headers.get("date", ""))
+            ahead_s = None if theirs is None else (datetime.now(UTC) - theirs).total_seconds()
+            return Line(check, "ok", f"{how}; answers {answer.status}"), ahead_s
     except TimeoutError:
         return Line(check, "fail", f"{how}: no answer within {_HOST_S:.0f} s", mended), None
     except AgentError as error:
