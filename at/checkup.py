@@ -1,7 +1,6 @@
 """A check-up of a modem for a person: identity, SIM, registration and time, one line each."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +64,8 @@ async def application_checks(modem: Modem) -> list[Check]:
     """Return the line for the application's version, which only Serial Modem can be asked for."""
     if modem.dialect is not Dialect.SERIAL_MODEM:
         return []
-    with suppress(CommandRejected, ParseError):
-        version = await modem.send(ReadSerialModemVersion())
-        return [Check("application", version.git_describe, version.text)]
-    return []
+    version = await modem.try_send(ReadSerialModemVersion())
+    return [] if version is None else [Check("application", version.git_describe, version.text)]
 
 
 async def check_modem(modem: Modem) -> list[Check]:

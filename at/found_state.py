@@ -20,7 +20,7 @@ from at.commands.functional_mode import (
 )
 from at.commands.registration import REGISTERED, ReadRegistration
 from at.driver.modem import Modem
-from at.protocol.errors import AtError, CommandRejected, LinkLost, ParseError
+from at.protocol.errors import AtError, CommandRejected, LinkLost
 from at.protocol.line.answer_or_notice import fields
 
 T = TypeVar("T")
@@ -175,15 +175,10 @@ async def _setting(modem: Modem, name: str) -> str:
 
 async def is_registered(modem: Modem) -> bool:
     """Return whether the modem is on the network; one that does not say is not."""
-    try:
-        return (await modem.send(ReadRegistration())).stat in REGISTERED
-    except (CommandRejected, ParseError):
-        return False
+    registration = await modem.try_send(ReadRegistration())
+    return registration is not None and registration.stat in REGISTERED
 
 
 async def _time(modem: Modem) -> str:
-    try:
-        clock = await modem.send(ReadClock())
-    except (CommandRejected, ParseError):
-        return ""
-    return clock.time if clock.is_set else ""
+    clock = await modem.try_send(ReadClock())
+    return clock.time if clock is not None and clock.is_set else ""

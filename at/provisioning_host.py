@@ -83,11 +83,7 @@ def event_of(notice: Notice) -> ProvisioningEvent:
 
 async def has_client(modem: Modem) -> bool:
     """Return whether a kit with Serial Modem has a provisioning client: not every build has."""
-    try:
-        await modem.send(ReadProvisioningSyntax())
-    except (CommandRejected, ParseError):
-        return False
-    return True
+    return await modem.try_send(ReadProvisioningSyntax()) is not None
 
 
 async def go_online(modem: Modem) -> None:

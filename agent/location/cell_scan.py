@@ -112,7 +112,7 @@ async def scan_cells(
     if search_type and not await _knows_search_types(modem):
         notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")
         search_type = SEARCHES["default"]
-    monitor = await _monitor(modem)
+    monitor = await modem.try_send(ReadMonitor())
     radio = RADIOS.get(monitor.act or 0, "lte") if monitor is not None else "lte"
     try:
         measurement = await _measure(modem, search_type, count, deadline_s)
@@ -192,13 +192,6 @@ async def _stop(modem: Modem) -> None:
             await modem.send(StopMeasuringCells(), timeout_s=2 * _STOP_S)
     except (AtError, TimeoutError):
         return
-
-
-async def _monitor(modem: Modem) -> Monitor | None:
-    try:
-        return await modem.send(ReadMonitor())
-    except (CommandRejected, ParseError):
-        return None
 
 
 async def _knows_search_types(modem: Modem) -> bool:

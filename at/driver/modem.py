@@ -13,7 +13,14 @@ from at.driver.stream import Stream
 from at.protocol import encoding
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
-from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer, ParseError
+from at.protocol.errors import (
+    AtError,
+    CommandRejected,
+    CommandTimeout,
+    LinkLost,
+    NoAnswer,
+    ParseError,
+)
 from at.protocol.line.answer_or_notice import Owner, command_name
 from at.protocol.line.items import Answer, Item, NoticeLine, Restart
 from at.protocol.notices import BoundedQueue, Dispatcher, Notice
@@ -161,6 +168,16 @@ class Modem:
             broken.hint = broken.hint or _way_out(line)
             broken.answer = tuple(answer.lines)
             raise
+
+    async def try_send(self, command: Command[T], *, timeout_s: float | None = None) -> T | None:
+        """Send a command that not every modem answers; None where it is refused, or not understood.
+
+        Raises as `send`, except CommandRejected and ParseError.
+        """
+        try:
+            return await self.send(command, timeout_s=timeout_s)
+        except (CommandRejected, ParseError):
+            return None
 
     async def execute(
         self,

@@ -6,17 +6,13 @@ Nothing here uses the radio: the modem is asked for what it knows already, and n
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from agent.daemon.snapshot import HISTORY, Cell, Reading
 from at.commands.device_status import ReadSupply, ReadTemperature
 from at.commands.power_saving import SleepNotice
 from at.commands.signal import Monitor, ReadMonitor
 from at.driver.modem import Modem
-from at.protocol.command import Command
-from at.protocol.errors import CommandRejected, ParseError
 
-T = TypeVar("T")
 INTERVAL_S = 55.0
 """Between two readings: the checks of a kit, at which they are made, are a minute apart."""
 
@@ -49,9 +45,10 @@ class KitReadings:
     async def read(self, modem: Modem) -> Cell | None:
         """Add a reading; return the serving cell, None where there is none. Raises AtError."""
         self._read_at = self._clock()
-        monitor = await _told(modem, ReadMonitor())
-        supply = await _told(modem, ReadSupply())
-        temperature = await _told(modem, ReadTemperature())
+        # Another maker's modem has none of them, nor has one that is off by now.
+        monitor = await modem.try_send(ReadMonitor())
+        supply = await modem.try_send(ReadSupply())
+        temperature = await modem.try_send(ReadTemperature())
         reading = Reading(
             datetime.now(UTC),
             rsrp_dbm=None if monitor is None else monitor.rsrp_dbm,
@@ -61,13 +58,6 @@ class KitReadings:
         )
         self.history = [*self.history[1 - HISTORY :], reading]
         return None if monitor is None or monitor.cell_id is None else _cell(monitor)
-
-
-async def _told(modem: Modem, command: Command[T]) -> T | None:
-    try:
-        return await modem.send(command)
-    except (CommandRejected, ParseError):
-        return None  # another maker's modem, or off by now
 
 
 def _cell(monitor: Monitor) -> Cell:

@@ -134,6 +134,18 @@ def test_an_answer_that_is_none_tells_how_it_is_looked_at() -> None:
     run_session(work)
 
 
+def test_what_a_modem_may_refuse_is_asked_without_an_error() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        told: list[str | None] = []
+        for body in (None, "+CCLK: half", '+CCLK: "26/12/01,02:00:00+00"'):
+            far.body = lambda _command, body=body: body
+            clock = await modem.try_send(ReadClock())
+            told.append(clock and clock.time)
+        assert told == [None, None, "26/12/01,02:00:00+00"]
+
+    run_session(work)
+
+
 def test_a_modem_that_does_not_answer_is_not_to_be_asked_more() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
         far.delay = lambda _command: 9.0
