@@ -40,7 +40,6 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
     no terminal it has a line `NAME=VALUE` for each, or the value alone of the only SECRET. Exits
     with 5 where one was refused, with 6 where one could not be tried: that one is kept.
     """
-    from agent.config.load import origin_of
     from agent.config.secrets import SECRETS, usable_secret
     from agent.wiring.secret_trials import TRIALS, try_secret
 
@@ -81,9 +80,8 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         say(f"{name}: {says}" + (f"; kept in {kept}" if kept else "; not kept"))
         for line in opens if kept else ():
             say(f"  {'now works' if accepted else 'to try it'}: {line}")
-        origin = origin_of(name, configuration.name) if kept else None
-        if origin is not None and origin.kind != ("keyring" if keyring else "file"):
-            note(f"{origin.where} takes precedence over it while it is set")
+        if kept and (preceding := configuration.secrets.preceding(name)):
+            note(f"{preceding} takes precedence over it while it is set")
     if changed:
         note_reload(configuration.name)
     return code

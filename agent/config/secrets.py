@@ -149,6 +149,11 @@ class Secrets:
         secret_and_origin = self._find(name)
         return secret_and_origin[1] if secret_and_origin else None
 
+    def preceding(self, name: str) -> str:
+        """Return what takes precedence over a secret in the file, "" where nothing does."""
+        origin = self.origin(name)
+        return origin.where if origin and origin.kind in {"environment", "credentials"} else ""
+
     def replacing(self, name: str, *, unattended: bool) -> str:
         """Return where a secret that was refused came from, and how it is replaced.
 

@@ -157,8 +157,7 @@ async def look_at_services(session: Session) -> Checks:
             yield Line(check, "fail", f"no answer within {_HOST_S:.0f} s", again)
         except AgentError as error:
             mended = f"`cellagent login --profile {shlex.quote(configuration.name)} {name}`"
-            origin = configuration.secrets.origin(name)
-            if origin is not None and origin.kind in {"environment", "credentials"}:  # it stays
+            if configuration.secrets.preceding(name):  # it stays
                 mended = configuration.secrets.replacing(name, unattended=False)
             is_refused = type(error).exit_code == 5
             other = _hosts_of(configuration) if isinstance(error, BadAnswer) else again

@@ -57,9 +57,8 @@ async def _end_use_of_old_key(configuration: Configuration, name: str) -> None:
     from agent.daemon.control.client import NotRunning, send_request
     from agent.daemon.control.protocol import Answer, ReloadRequest
 
-    origin = configuration.secrets.origin(name)
-    if origin is not None and origin.kind in {"environment", "credentials"}:
-        note(f"{origin.where} precedes the secrets file and still holds the old key: change it")
+    if preceding := configuration.secrets.preceding(name):
+        note(f"{preceding} precedes the secrets file and still holds the old key: change it")
     try:
         await send_request(configuration.state_dir, configuration.name, ReloadRequest(), Answer)
     except NotRunning:
