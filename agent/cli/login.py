@@ -80,8 +80,10 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         say(f"{name}: {says}" + (f"; kept in {kept}" if kept else "; not kept"))
         for line in opens if kept else ():
             say(f"  {'now works' if accepted else 'to try it'}: {line}")
-        if kept and (preceding := configuration.secrets.preceding(name)):
-            note(f"{preceding} takes precedence over it while it is set")
+        if kept and (preceding := configuration.secrets.preceding(name, in_keyring=keyring)):
+            note(f"{preceding.where} takes precedence over it while it is set")
+            if preceding.kind == "file":
+                note(f"  try: `cellagent config unset {name} {profile}`")
     if changed:
         note_reload(configuration.name)
     return code

@@ -149,10 +149,11 @@ class Secrets:
         secret_and_origin = self._find(name)
         return secret_and_origin[1] if secret_and_origin else None
 
-    def preceding(self, name: str) -> str:
-        """Return what takes precedence over a secret in the file, "" where nothing does."""
+    def preceding(self, name: str, *, in_keyring: bool = False) -> Origin | None:
+        """Return the source that takes precedence over the file, or the keyring; None if none."""
         origin = self.origin(name)
-        return origin.where if origin and origin.kind in {"environment", "credentials"} else ""
+        before = ("environment", "credentials", "file")[: 3 if in_keyring else 2]
+        return origin if origin is not None and origin.kind in before else None
 
     def replacing(self, name: str, *, unattended: bool) -> str:
         """Return where a secret that was refused came from, and how it is replaced.

@@ -58,7 +58,7 @@ async def _end_use_of_old_key(configuration: Configuration, name: str) -> None:
     from agent.daemon.control.protocol import Answer, ReloadRequest
 
     if preceding := configuration.secrets.preceding(name):
-        note(f"{preceding} precedes the secrets file and still holds the old key: change it")
+        note(f"{preceding.where} precedes the secrets file and still holds the old key: change it")
     try:
         await send_request(configuration.state_dir, configuration.name, ReloadRequest(), Answer)
     except NotRunning:

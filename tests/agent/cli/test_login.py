@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import shlex
 import socket
 import sys
 from pathlib import Path
@@ -136,10 +137,12 @@ async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
     assert not holding(private_home, key)
     assert (await cellagent("device", "list", environment=environment)).code == 0
     assert "takes precedence" not in done.err
-    await cellagent("config", "set", "api_key", stdin="canary-an-older-key-0001\n")
-    done = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
-    assert "lab.api_key takes precedence over it while it is set" in done.err
-    await cellagent("config", "unset", "api_key")
+    await cellagent("config", "set", "api_key", stdin="canary-of-before\n")
+    again = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
+    assert "secrets.toml: lab.api_key takes precedence over it" in again.err
+    line = again.err.partition("`")[2].partition("`")[0]
+    assert (await cellagent(*shlex.split(line)[1:], environment=environment)).code == 0
+    assert (await cellagent("device", "list", environment=environment)).code == 0
     environment["PYTHON_KEYRING_BACKEND"] = "kept.Forgets"
     (tmp_path / "lab:api_key").unlink()
     lost = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
