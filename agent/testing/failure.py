@@ -1,14 +1,23 @@
-"""What a person reads where a test left its recording: the lines around, the difference."""
+"""What a person reads of a test that failed: where it left its recording, and what to try."""
+
+from __future__ import annotations
 
 import difflib
 import os
 import sysconfig
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pytest
 
 import at
-from at.protocol.errors import TranscriptError
+from agent.errors import AgentError
+from at.protocol.errors import AtError, PortBusy, TranscriptError
 from at.transcripts.step_matching import Divergence
+
+if TYPE_CHECKING:
+    from agent.testing.console import NotPrinted
 
 _AROUND = 3
 _PLAYED = 12  # lines
@@ -16,6 +25,37 @@ _STDLIB = Path(sysconfig.get_path("stdlib"))
 _NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], _STDLIB)
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders of packages: of this environment, and of the user and the system below it."""
+
+
+def error_of_ours(raised: BaseException) -> AtError | AgentError | NotPrinted | None:
+    """Return the error of ours that was raised, None for another's."""
+    from agent.testing.console import NotPrinted  # only a failure pays for it
+
+    if isinstance(raised, BaseExceptionGroup) and len(set(raised.exceptions)) == 1:
+        # A fixture raised it at its end, and the session did at its own.
+        raised = raised.exceptions[0]
+    return raised if isinstance(raised, AtError | AgentError | NotPrinted) else None
+
+
+def for_a_person(error: AtError | AgentError | NotPrinted, way_out: str) -> BaseException:
+    """Return an error of ours as it is shown: with what to try, and without our frames."""
+    from agent.cli.framework.hints import hold_hint
+    from agent.files.private_files import disk_hint
+
+    frames = without_our_frames(error.__traceback__)
+    shown: BaseException = error
+    if isinstance(error, TranscriptError):
+        error.hint = error.hint or disk_hint(error.__cause__)
+        shown = TranscriptError(described(error, way_out))
+        shown.__suppress_context__ = True
+    elif isinstance(error, AtError | AgentError):
+        hint = hold_hint() if isinstance(error, PortBusy) else ""
+        if hint := hint or error.hint:
+            shown.add_note(f"try: {hint}")
+    if frames is None:  # it happened in a fixture of ours, or after the test
+        notes = getattr(shown, "__notes__", [])
+        shown = pytest.fail.Exception("\n".join([str(shown), *notes]), pytrace=False)
+    return shown.with_traceback(frames or error.__traceback__)
 
 
 def described(error: TranscriptError, way_out: str) -> str:

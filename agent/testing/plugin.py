@@ -21,7 +21,7 @@ import pytest
 
 from agent.errors import AgentError, UsageError
 from agent.testing.choice import KitChoice, NotRecorded, RecordMode, kit_choice, kit_wish
-from at.protocol.errors import AtError, PortBusy, TranscriptError
+from at.protocol.errors import TranscriptError
 
 if TYPE_CHECKING:
     from agent.testing.async_modem import AsyncModem
@@ -420,35 +420,15 @@ def _attach(item: pytest.Item, *, failed: bool) -> None:
 
 
 def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    from agent.cli.framework.hints import hold_hint
-    from agent.files.private_files import disk_hint
-    from agent.testing.console import NotPrinted
-    from agent.testing.failure import described, without_our_frames
+    from agent.testing.failure import error_of_ours, for_a_person
 
     assert call.excinfo is not None
-    error = call.excinfo.value
-    if isinstance(error, BaseExceptionGroup) and len(set(error.exceptions)) == 1:
-        # A fixture raised it at its end, and the session did at its own.
-        error = error.exceptions[0]
-    if not isinstance(error, AtError | AgentError | NotPrinted):
-        return
-    frames = without_our_frames(error.__traceback__)
-    shown: BaseException = error
-    if isinstance(error, TranscriptError):
-        error.hint = error.hint or disk_hint(error.__cause__)
-        item.stash[_LEFT] = True
-        shown = TranscriptError(described(error, _way_out(item)))
-        shown.__suppress_context__ = True
-    elif not isinstance(error, NotPrinted):
-        hint = hold_hint() if isinstance(error, PortBusy) else ""
-        if hint := hint or error.hint:
-            shown.add_note(f"try: {hint}")
-    if frames is None:  # it happened in a fixture of ours, or after the test
-        notes = getattr(shown, "__notes__", [])
-        shown = pytest.fail.Exception("\n".join([str(shown), *notes]), pytrace=False)
-    call.excinfo = pytest.ExceptionInfo.from_exception(
-        shown.with_traceback(frames or error.__traceback__)
-    )
+    error = error_of_ours(call.excinfo.value)
+    if error is not None:
+        if isinstance(error, TranscriptError):
+            item.stash[_LEFT] = True
+        shown = for_a_person(error, _way_out(item))
+        call.excinfo = pytest.ExceptionInfo.from_exception(shown)
 
 
 def _way_out(item: pytest.Item) -> str:
