@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import gzip
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agent.standin.observability.ingest.push import BadMultipart, boundary_of, split_parts
 from tests.support.cloud.observability import (
     OCTETS,
     Caller,
@@ -224,41 +220,3 @@ async def test_a_body_of_a_hundred_megabytes_is_refused_at_once(
     writer.close()
     await writer.wait_closed()
     assert (await push(standin, [an_event()])).status_code == 202
-
-
-@given(contents=st.lists(st.binary(max_size=60), min_size=1, max_size=6), line=st.booleans())
-def test_parts_come_back_whatever_they_hold(contents: list[bytes], line: bool) -> None:
-    end = b"\r\n" if line else b"\n"
-    boundary = b"a-boundary-that-no-part-holds"
-    body = b"preamble" + end
-    for content in contents:
-        body += b"--" + boundary + end + b"Content-Length: 999" + end + end + content + end
-    body += b"--" + boundary + b"--" + end + b"epilogue"
-    assert [part.content for part in split_parts(body, boundary)] == [
-        # Where lines end with LF alone, a CR before the boundary cannot be told from the line end.
-        content.removesuffix(b"\r") if not line else content
-        for content in contents
-    ]
-
-
-@given(body=st.binary(max_size=200))
-def test_any_bytes_are_parts_or_named(body: bytes) -> None:
-    with contextlib.suppress(BadMultipart):
-        split_parts(body, b"b")
-
-
-@pytest.mark.parametrize(
-    ("header", "boundary"),
-    [("multipart/mixed; boundary=b", b"b"), ('Multipart/Mixed; boundary="b c"', b"b c"),
-     ("multipart/mixed; charset=x; BOUNDARY=b", b"b")],
-)  # fmt: skip
-def test_the_boundary_is_read_quoted_or_not(header: str, boundary: bytes) -> None:
-    assert boundary_of(header) == boundary
-
-
-@pytest.mark.parametrize(
-    "header", ["multipart/mixed", "multipart/mixed; boundary=", "", "multipart/mixed; boundary=é"]
-)
-def test_a_type_without_a_boundary_is_named(header: str) -> None:
-    with pytest.raises(BadMultipart):
-        boundary_of(header)
