@@ -27,7 +27,12 @@ from agent.errors import UsageError
 from agent.redact import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from agent.config.secrets import Origin
+
+    Values = Sequence[tuple[str, object, Origin]]
+    """Each value of a profile with its key, and where it comes from."""
 
 
 @click.group(cls=AgentGroup, name="config")
@@ -64,35 +69,14 @@ def show(session: Session, key: str | None, everything: bool) -> None:
     if key is not None and not values and not secrets:
         key_type(key)
     if session.json:
-        for name, value, origin in values:
-            emit({"key": name, "value": value, "from": origin.kind, "where": origin.where or None})
-        for name, source in secrets.items():
-            kind, where = (source.kind, source.where) if source is not None else (None, None)
-            emit({"secret": name, "set": source is not None, "from": kind, "where": where})
+        _emit_values(values, secrets)
         return
     if key is None:
         chosen = configuration.name_origin
         say(f"profile {configuration.name} ({chosen.where or chosen.kind})")
         say(f"file {configuration.file}{'' if configuration.file.exists() else ' (none yet)'}")
         say()
-    all_of_them = everything or key is not None
-    # The file is named above; a key stands in it under its own name, or is told by its older one.
-    rows = [
-        (
-            name,
-            _text(value),
-            "file" if origin.where.endswith(f".{name}") else origin.where or origin.kind,
-        )
-        for name, value, origin in values
-        if all_of_them or origin.kind != "default"
-    ]
-    rows += [
-        (name, "(set)", "secrets file" if source.kind == "file" else source.where)
-        if source is not None
-        else (name, "(not set)", "")
-        for name, source in secrets.items()
-        if all_of_them or source is not None
-    ]
+    rows = list(_rows(values, secrets, everything=everything or key is not None))
     if not rows:
         say("each value is the default: `cellagent config show --all` lists them")
         return
@@ -100,6 +84,32 @@ def show(session: Session, key: str | None, everything: bool) -> None:
     for row in rows:
         table.add(*row)
     table.flush()
+
+
+def _emit_values(values: Values, secrets: Mapping[str, Origin | None]) -> None:
+    for name, value, origin in values:
+        emit({"key": name, "value": value, "from": origin.kind, "where": origin.where or None})
+    for name, source in secrets.items():
+        kind, where = (source.kind, source.where) if source is not None else (None, None)
+        emit({"secret": name, "set": source is not None, "from": kind, "where": where})
+
+
+def _rows(
+    values: Values, secrets: Mapping[str, Origin | None], *, everything: bool
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of a table; only with `everything` also of what is not set."""
+    for name, value, origin in values:
+        if everything or origin.kind != "default":
+            # The file is named above; a key stands in it under its own name, or is told by its
+            # older one.
+            is_named = origin.where.endswith(f".{name}")
+            yield name, _text(value), "file" if is_named else origin.where or origin.kind
+    for name, source in secrets.items():
+        if source is not None:
+            where = "secrets file" if source.kind == "file" else source.where
+            yield name, "(set)", where
+        elif everything:
+            yield name, "(not set)", ""
 
 
 @command.command(name="list", epilog="Example: cellagent config list")
