@@ -106,10 +106,18 @@ def _rows(
             yield name, _text(value), "file" if is_named else origin.where or origin.kind
     for name, source in secrets.items():
         if source is not None:
-            where = "secrets file" if source.kind == "file" else source.where
-            yield name, "(set)", where
+            yield name, "(set)", _of_secret(source)
         elif everything:
             yield name, "(not set)", ""
+
+
+def _of_secret(source: Origin) -> str:
+    """Return where a secret is; a variable, by its name, says of itself what it is."""
+    return {
+        "file": "secrets file",
+        "keyring": f"keyring, {source.where}",
+        "credentials": f"systemd's credential {source.where}",
+    }.get(source.kind, source.where)
 
 
 @command.command(name="list", epilog="Example: cellagent config list")

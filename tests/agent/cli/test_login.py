@@ -137,6 +137,8 @@ async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
     assert not holding(private_home, key)
     assert (await cellagent("device", "list", environment=environment)).code == 0
     assert "takes precedence" not in done.err
+    shown = await cellagent("config", "show", "api_key", environment=environment)
+    assert shown.out.split()[-3:] == ["(set)", "keyring,", "lab:api_key"], shown.out
     await cellagent("config", "set", "api_key", stdin="canary-of-before\n")
     again = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
     assert "secrets.toml: lab.api_key takes precedence over it" in again.err
