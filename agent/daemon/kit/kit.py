@@ -84,20 +84,13 @@ class KitAgent:
             store_events=self.events.store,
             keep_dump=store.keep_dump,
         )
-        self.link.ports.append(self.console.held_port)
         self.recent = registry.recent(name)
-        self.link.on_steps = self.recent.add_steps
-        self.console.watchers.recent = self.recent
-        self.link.on_new_software = self._identity.forget_software
-        registry.subscribe(name, self.events.add)
         self._positions = KitPositions(
             registry.add_concern(LocationStatus, name), self.link, self._store
         )
         self._updates = KitUpdates(
             registry.add_concern(FotaStatus, name), self.link, self.console, self._store
         )
-        # Of any kit, unless the profile names one: a silent one does not tell which it is.
-        self.link.owed_bytes = lambda: owed_bytes(store.state_dir, self.settings.device_id)
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []
@@ -111,6 +104,17 @@ class KitAgent:
             lambda: self.profile,
             lambda: self._client.keyring,
         )
+        self._connect_parts()
+        registry.subscribe(name, self.events.add)
+
+    def _connect_parts(self) -> None:
+        """Set the callbacks between the parts; the connection has set those that lead to itself."""
+        self.link.ports.append(self.console.held_port)
+        self.link.on_steps = self.recent.add_steps
+        self.link.on_new_software = self._identity.forget_software
+        # Of any kit, unless the profile names one: a silent one does not tell which it is.
+        self.link.owed_bytes = lambda: owed_bytes(self._store.state_dir, self.settings.device_id)
+        self.console.watchers.recent = self.recent
         self._connection.on_other = self._forget
         self._connection.on_retry = self._try_again
 
