@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -42,7 +42,7 @@ class LocationMethod(Enum):
     GROUND_FIX = "ground-fix"
 
 
-_OF_MODULE = {
+_BY_OWN_CLIENT = {
     LocationMethod.WIFI: module.BY_WIFI,
     LocationMethod.CELL: module.BY_CELL,
     LocationMethod.GROUND_FIX: module.BY_ALL,
@@ -137,6 +137,16 @@ def position_message(fix: Fix) -> dict[str, object]:
     }
 
 
+class OwnClient(NamedTuple):
+    """A kit's own client of the service; `source` is its command.
+
+    `locate` gets the bits of `agent.location.module`.
+    """
+
+    locate: Callable[[int], Awaitable[Position]]
+    source: str
+
+
 @dataclass(slots=True)
 class Locator:
     """Locates a kit. The scans are callables, so that any source fits; None is no source.
@@ -153,9 +163,8 @@ class Locator:
     options: LocationOptions = field(default_factory=LocationOptions)
     device_id: str = ""
     of_kit: bool = True
-    by_module: Callable[[int], Awaitable[Position]] | None = None
-    """Locates by the kit's own client; then this host sends nothing."""
-    by_module_source: str = ""
+    own_client: OwnClient | None = None
+    """Locates in place of this host, which then sends nothing."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def locate(self, method: LocationMethod | None = None) -> Fix:
@@ -167,10 +176,10 @@ class Locator:
         """
         if self.of_kit:
             await self.client.kit_gate()  # before the kit is made to scan
-        if self.by_module is not None:
+        if self.own_client is not None:
             wanted = method or LocationMethod.GROUND_FIX
-            position = await self.by_module(_OF_MODULE[wanted])
-            return Fix(self.now(), wanted, position, 0, 0, (), (self.by_module_source,))
+            position = await self.own_client.locate(_BY_OWN_CLIENT[wanted])
+            return Fix(self.now(), wanted, position, 0, 0, (), (self.own_client.source,))
         # What is not configured is told before a scan, which takes seconds.
         self.client.require(calls.GroundFix(self.project))
         return await (self._by(method) if method else self._cheapest())
@@ -318,19 +327,6 @@ def locator_for(
         )
     wifi = wifi_source(profile.location.wifi, kit, modem)
     scan_wifi = partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None
-    by_module, source = None, ""
-    if profile.location.by == "module":
-        if modem is not None and is_module(modem):
-            by_module, source = partial(module.locate, modem), module.SOURCE
-        elif modem is not None and modem.dialect is Dialect.SERIAL_MODEM:
-            by_module = partial(serial_modem.locate, modem, scan_wifi)
-            source = serial_modem.SOURCE
-        else:
-            raise UsageError(
-                "the kit is to locate itself (location.by), and is neither an nRF93M1 nor runs "
-                "Serial Modem",
-                hint="`cellagent config set location.by host`",
-            )
     return Locator(
         client,
         calls.project_of(profile),
@@ -340,6 +336,20 @@ def locator_for(
         options or LocationOptions(send_ssid=profile.location.send_ssid),
         kit.device_id if kit else "",
         kit is not None,
-        by_module=by_module,
-        by_module_source=source,
+        own_client=_own_client(modem, scan_wifi) if profile.location.by == "module" else None,
+    )
+
+
+def _own_client(
+    modem: Modem | None, scan_wifi: Callable[[], Awaitable[WifiScan]] | None
+) -> OwnClient:
+    """Return the client by which a kit locates itself. Raises UsageError where it has none."""
+    if modem is not None and is_module(modem):
+        return OwnClient(partial(module.locate, modem), module.SOURCE)
+    if modem is not None and modem.dialect is Dialect.SERIAL_MODEM:
+        return OwnClient(partial(serial_modem.locate, modem, scan_wifi), serial_modem.SOURCE)
+    raise UsageError(
+        "the kit is to locate itself (location.by), and is neither an nRF93M1 nor runs "
+        "Serial Modem",
+        hint="`cellagent config set location.by host`",
     )

@@ -14,7 +14,7 @@ from agent.errors import AgentError, NotFound, UsageError
 from agent.location import module
 from agent.location.access_points import select_usable
 from agent.location.cell_scan import ModemOff, NoCells, scan_cells
-from agent.location.locator import LocationMethod, Locator
+from agent.location.locator import LocationMethod, Locator, OwnClient
 from agent.location.wifi.choice import wifi_source
 from at.commands.nrf93m1.radio import ReadCells
 from at.driver.modem import Modem
@@ -112,8 +112,7 @@ async def test_a_locator_that_the_module_answers_for_scans_nothing() -> None:
             scan_cells=None,
             good_enough_m=200,
             of_kit=False,
-            by_module=lambda method: module.locate(modem, method),
-            by_module_source=module.SOURCE,
+            own_client=OwnClient(lambda method: module.locate(modem, method), module.SOURCE),
         )
         fix = await locator.locate()
         assert fix.method is LocationMethod.GROUND_FIX
