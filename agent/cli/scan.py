@@ -127,7 +127,7 @@ async def _repeated(
             found = await scan()
         levels += show(found, time.monotonic() - started)
     if target == "-":
-        say(terminal_plot(levels, title, width=78))
+        say(terminal_plot(levels, title))
     elif target:
         write_plot(levels, title, Path(target))
         note(f"drawn in {target}")
@@ -216,7 +216,7 @@ class SignalLevel:
 
 
 SUFFIXES = (".png", ".svg")
-_HEIGHT = 15
+_WIDTH, _HEIGHT = 78, 15
 
 
 def check_target(path: Path) -> None:
@@ -254,22 +254,22 @@ def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
         figure.savefig(file, format=path.suffix[1:].lower())
 
 
-def terminal_plot(levels: Sequence[SignalLevel], title: str, *, width: int) -> str:
-    """Return a plot made of characters, `width` columns wide, without colours."""
+def terminal_plot(levels: Sequence[SignalLevel], title: str) -> str:
+    """Return a plot made of characters, which fits a terminal of 80 columns, without colours."""
     import plotext
 
     figure = plotext.figure
     figure.clear()
     figure.title(title)
     if _over_time(levels):
-        figure.plot_size(width, _HEIGHT)
+        figure.plot_size(_WIDTH, _HEIGHT)
         for name, own in _by_name(levels):
             signal = figure.signal([one.at_s for one in own], [one.dbm for one in own])
             figure.draw(signal.label(name))
     elif levels:
         names, floor, tops = _bars(levels)
         # One row a bar, and four for the frame, the axis and the title.
-        figure.plot_size(width, len(names) + 4)
+        figure.plot_size(_WIDTH, len(names) + 4)
         floors = [floor] * len(names)
         figure.draw(figure.bar(names, floors, tops, orientation="horizontal", width=0.01))
         # Left to itself it ends the axis before the longest bar.

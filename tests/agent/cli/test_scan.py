@@ -121,14 +121,14 @@ def test_another_kind_of_file_is_refused_before_anything_is_measured() -> None:
 def test_a_plot_of_characters_fits_the_terminal_and_holds_no_colour(
     levels: list[SignalLevel],
 ) -> None:
-    drawn = terminal_plot(levels, "cells", width=78)
+    drawn = terminal_plot(levels, "cells")
     assert "\x1b" not in drawn
     assert max(len(line) for line in drawn.splitlines()) <= 78
     assert len(drawn.splitlines()) >= 10
 
 
 def test_one_scan_is_a_bar_a_row_the_strongest_on_top() -> None:
-    rows = terminal_plot(ONCE, "cells", width=78).splitlines()[2:14]
+    rows = terminal_plot(ONCE, "cells").splitlines()[2:14]
     assert [row.partition("\u2524")[0].strip() for row in rows] == [one.name for one in ONCE]
     lengths = [row.count("\u2588") for row in rows]
     # 16 dB make the whole width, and each bar is 1 dB shorter than the one above it.
