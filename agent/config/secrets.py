@@ -287,6 +287,13 @@ def keep_in_keyring(name: str, value: str) -> None:
         raise _unusable("it does not keep what it is given")
 
 
+def drop_from_keyring(name: str) -> None:
+    """Remove a secret from the keyring, if it is there. Raises ConfigError."""
+    with _desktop_keyring() as keyring:
+        if keyring.get_password("cellagent", name) is not None:
+            keyring.delete_password("cellagent", name)
+
+
 def _unusable(error: Exception | str) -> ConfigError:
     return ConfigError(
         f"the keyring cannot be used: {error}",

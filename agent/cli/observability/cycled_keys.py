@@ -47,9 +47,12 @@ async def drop_ended_key(configuration: Configuration, name: str) -> None:
 
     Notes what still has it. Raises ConfigError, OSError.
     """
+    from agent.config.secrets import drop_from_keyring
     from agent.config.write import drop_secret
 
     drop_secret(name, profile=configuration.name, file=configuration.file)
+    if configuration.profile.credentials.keyring:
+        drop_from_keyring(f"{configuration.name}:{name}")
     await _end_use_of_old_key(configuration, name)
 
 

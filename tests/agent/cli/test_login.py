@@ -109,11 +109,23 @@ class InFiles(KeyringBackend):
         return file.read_text() if file.exists() else None
     def set_password(self, service, name, value):
         Path(__file__).with_name(name).write_text(value)
+    def delete_password(self, service, name):
+        Path(__file__).with_name(name).unlink()
 
 class Forgets(InFiles):
     def set_password(self, service, name, value):
         pass
 """
+
+
+def keyring_in(folder: Path) -> dict[str, str]:
+    """Return the environment in which the keyring is files in a folder."""
+    pytest.importorskip("keyring", reason="pip install 'cellagent[keyring]'")
+    (folder / "kept.py").write_text(FILE_KEYRING)
+    return {
+        "PYTHONPATH": f"{folder}{os.pathsep}{os.getcwd()}",  # noqa: PTH109 - a text
+        "PYTHON_KEYRING_BACKEND": "kept.InFiles",
+    }
 
 
 def holding(folder: Path, text: str) -> list[Path]:
@@ -123,13 +135,8 @@ def holding(folder: Path, text: str) -> list[Path]:
 async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
     standin: StandIn, private_home: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("keyring", reason="pip install 'cellagent[keyring]'")
+    environment = keyring_in(tmp_path)
     profile_of(standin)
-    (tmp_path / "kept.py").write_text(FILE_KEYRING)
-    environment = {
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}",  # noqa: PTH109 - a text
-        "PYTHON_KEYRING_BACKEND": "kept.InFiles",
-    }
     key = standin.credentials["api_key"]
     done = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
     assert (done.code, "kept in the keyring" in done.out) == (0, True), done.err
@@ -150,6 +157,22 @@ async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
     lost = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
     assert (lost.code, "does not keep what it is given" in lost.err) == (2, True)
     assert "without --keyring" in lost.err
+
+
+async def test_a_user_key_that_was_ended_is_in_the_keyring_no_more(
+    standin: StandIn, private_home: Path, tmp_path: Path
+) -> None:
+    environment = keyring_in(tmp_path)
+    profile_of(standin)
+    key, email = standin.credentials["user_api_key"], standin.credentials["user_email"]
+    assert (await cellagent("config", "set", "account.email", email)).code == 0
+    login = ("login", "user_api_key", "--keyring")
+    done = await cellagent(*login, stdin=key, environment=environment)
+    assert done.code == 0, done.err
+    assert (tmp_path / "lab:user_api_key").exists()
+    ended = await cellagent("observe", "user-key", "--delete", "--yes", environment=environment)
+    assert ended.code == 0, ended.err
+    assert not (tmp_path / "lab:user_api_key").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
