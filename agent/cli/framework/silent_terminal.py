@@ -22,7 +22,12 @@ def typed_secret(prompt: str) -> str:
 
 def in_foreground() -> bool:
     """Return whether the terminal of standard input is ours to read, and not another job's."""
-    return sys.platform == "win32" or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    if sys.platform == "win32":
+        return True
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:  # it is not that of our session, as under `setsid`, and has no jobs of ours
+        return sys.stdin.isatty()  # unless it was closed
 
 
 @contextlib.contextmanager

@@ -97,3 +97,30 @@ def test_ctrl_c_ends_a_question_and_ctrl_d_is_no_answer(
     typist.reads(says.encode())
     assert process.wait(PATIENCE_S) == code
     os.close(ours)
+
+
+FOREGROUND = """
+import sys
+from agent.cli.framework.silent_terminal import in_foreground
+print(in_foreground(), flush=True)
+sys.stdin.buffer.raw.read(1)
+print(in_foreground())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_a_terminal_of_another_session_is_ours_to_read_until_it_is_closed() -> None:
+    """As of `setsid cellagent provision run --watch`."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", FOREGROUND],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"True\n"
+        os.close(ours)
+        assert process.stdout.read() == b"False\n"
+    assert process.returncode == 0
