@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +24,7 @@ from agent.cli.framework.command import (
 from agent.cli.framework.listing import ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
-from agent.errors import UsageError
+from agent.errors import AgentError, UsageError
 from agent.redact import redact
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _note_other_profile(name: str) -> None:
 @click.argument("key", shell_complete=complete_key)
 def unset(session: Session, key: str) -> None:
     """Remove a value, or a secret, from the file: the built-in value or the default holds again."""
-    from agent.config.load import origin_of, profile_name
+    from agent.config.load import load, profile_name
     from agent.config.secrets import SECRETS
     from agent.config.write import drop_secret, unset_value
 
@@ -180,9 +181,11 @@ def unset(session: Session, key: str) -> None:
             "where it comes from",
         )
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
-    origin = origin_of(key, name)
-    if origin is not None and origin.kind not in {"built-in", "default"}:
-        note(f"{origin.where or origin.kind} gives it now")
+    with suppress(AgentError):  # what is wrong beside it is unset next
+        now = load(name)
+        origin = now.secrets.origin(key) if key in SECRETS else now.origins.get(key)
+        if origin is not None and origin.kind not in {"built-in", "default"}:
+            note(f"{origin.where or origin.kind} gives it now")
     note_reload(name)
 
 
@@ -250,12 +253,17 @@ def _preceding(key: str, profile: str, own: Mapping[str, object]) -> str:
 
     `own` is the profile's table in the file.
     """
-    from agent.config.load import origin_of
     from agent.config.profile import OLDER_SECTIONS
+    from agent.config.secrets import SECRETS, Secrets
+    from agent.files.paths import config_file, secrets_file
 
-    origin = origin_of(key, profile)
-    if origin is not None and origin.kind != "file":
-        return origin.where
+    if key in SECRETS:
+        with suppress(AgentError):  # one that cannot be used is told by what needs it
+            secrets = Secrets(profile, secrets_file(config_file()), environ=os.environ)
+            origin = secrets.preceding(key)
+            return origin.where if origin is not None else ""
+    if key == "kit.port" and os.environ.get("CELLAGENT_PORT"):
+        return "CELLAGENT_PORT"
     section, _, last = key.rpartition(".")
     kit = own.get("kit")
     is_older = OLDER_SECTIONS.get(last) == section and isinstance(kit, dict) and last in kit

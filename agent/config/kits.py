@@ -58,9 +58,10 @@ def require_free(kits: Mapping[str, KitSettings], name: str, key: str) -> None:
     for other, kit in kits.items() if key in _OF_ONE and value not in _OF_MANY else ():
         its = getattr(kit, key)
         if other != name and same_port(its, value, listing):
+            taken = shlex.quote(f"kits.{other}.{key}")
             raise UsageError(
                 f"kit {other} has the {key} {its}: kit {name} cannot have it, too",
-                hint=f"`cellagent config unset {shlex.quote(f'kits.{other}.{key}')}` frees it",
+                hint=f"`cellagent config unset {taken}` frees it",
             )
 
 

@@ -14,8 +14,8 @@ from agent.config.kits import port_of
 from agent.config.nearest import nearest
 from agent.config.parse import leaves, profile_from, set_keys
 from agent.config.profile import OF_ONE_KIT, OLDER_SECTIONS, KitSettings, Profile
-from agent.config.secrets import SECRETS, Origin, Secrets, advice_if_secret
-from agent.errors import AgentError, ConfigError
+from agent.config.secrets import Origin, Secrets, advice_if_secret
+from agent.errors import ConfigError
 from agent.files.paths import config_file, is_there, secrets_file, state_dir
 from agent.files.private_files import MAX_BYTES, require_trusted_config
 from at.ports.usb import same_kit, same_port, system_ports
@@ -110,18 +110,6 @@ def load(
         file=file,
         state_dir=state_dir(environ),
     )
-
-
-def origin_of(key: str, profile: str) -> Origin | None:
-    """Return the source of a key or a secret of a profile as it is by now.
-
-    None where nothing gives it, or where something else of the profile is wrong.
-    """
-    try:
-        now = load(profile)
-        return now.secrets.origin(key) if key in SECRETS else now.origins.get(key)
-    except AgentError:
-        return None
 
 
 def _on_port(profile: Profile, port: str) -> Profile:

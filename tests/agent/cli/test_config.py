@@ -208,6 +208,7 @@ async def test_what_gives_a_value_that_is_unset_is_told(
         (("api_key",), {"CREDENTIALS_DIRECTORY": "given"}, "cellagent.api_key"),
         (("profile", "public"), {"CELLAGENT_PROFILE": "custom"}, "CELLAGENT_PROFILE=custom"),
         (("profile", "public"), {"CELLAGENT_PROFILE": "public"}, ""),
+        (("api_key",), {"CELLAGENT_API_KEY": "of no use"}, ""),
         (("kit.mcuboot_port", "/dev/smp"), {"CELLAGENT_PORT": "virtual:"}, ""),
         (("api_key",), {"CELLAGENT_PORT": "virtual:"}, ""),
     ],

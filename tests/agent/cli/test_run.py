@@ -78,12 +78,12 @@ def test_two_kits_with_one_port_under_two_names_are_refused_where_it_is_opened(
 ) -> None:
     serial = "001050900001"
     device, link = str(tmp_path / "ttyACM0"), tmp_path / "by-id"
-    link.symlink_to(device)
-    plugged = [UsbPort(device, usb.SEGGER, serial=serial)]
-    monkeypatch.setattr(usb, "system_ports", lambda: plugged)
     for name, port in (("left", str(link)), ("right", device), ("third", f"serial:{serial}")):
         set_value(f"kits.{name}.port", f"/dev/{name}", profile="lab")
         set_value(f"kits.{name}.{key}", port, profile="lab")
+    link.symlink_to(device)
+    plugged = [UsbPort(device, usb.SEGGER, serial=serial)]
+    monkeypatch.setattr(usb, "system_ports", lambda: plugged)
     what = f"left and right have the same {key} .{link} is {device}.$"
     with pytest.raises(UsageError, match=what) as refused:
         _configure(Session(profile_name="lab"))
