@@ -49,7 +49,8 @@ _TAIL = re.compile(
 _NO_ERROR = re.compile(
     r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b|\breturned 0\b(?=\W*(?:$|success))"
     r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
-    r"|\bdisconnected:? 0\b|cannot connect to proxy: .*"  # of libqmi, which then starts one
+    r"|\bdisconnected:? 0\b|\bMQTT_EVT_DISCONNECT\W{1,3}result\W{1,3}0\b"
+    r"|cannot connect to proxy: .*"  # of libqmi, which then starts one
     # of pppd, which then makes one up; of ModemManager, of which one is enough
     r"|could not determine remote IP address: default.*|\bDNS #\d+: failed .*"
     r"|could not parse dns str\b.*"  # of Nordic's modem_info, for a context without a second server
