@@ -92,7 +92,7 @@ class Facts(dict[str, Fact]):
         elif name == "rrc_idle":
             self.count("drops")
         elif name in {"boot", "stage"}:
-            if self._stages.begins(None if name == "boot" else value):
+            if self._stages.begins(value if isinstance(value, str) else None):
                 self._note_boot()
         elif name == "crashed":
             self.note("sockets_shut", 1)

@@ -66,7 +66,9 @@ def test_the_network_that_is_searched_now_is_not_the_only_one_that_may_be() -> N
 def test_the_bootloaders_before_an_application_are_of_its_start() -> None:
     one, other = "Attempting to boot slot 0.\n", "I: Jumping to the first image slot\n"
     banner = "*** Booting nRF Connect SDK v2.9.0 ***\n"
-    for start in (f"{banner}{one}{banner}{other}{banner}", f"{banner}{other}"):
+    mcuboot = "*** Booting MCUboot v2.1.0 ***\n"  # all that a build without its log prints of it
+    starts = (f"{banner}{one}{banner}{other}{banner}", f"{banner}{other}", f"{mcuboot}{banner}")
+    for start in (*starts, f"{banner}{one}{mcuboot}{other}{banner}", mcuboot):
         for times, cause in ((1, "first-search"), (2, "first-search"), (3, "reset-loop")):
             assert causes_of_log(f"{start * times}+CEREG: 2\n".encode())[0].cause == cause
 
