@@ -107,6 +107,7 @@ NAMING = {
     "rest of a token in a log line": ["log eyJhbGciOiJFUzI1NiJ9eyJzdWIiOiJRVUZCIn0QUFB\r\n"],
     "serial number of a probe": [
         "Probe: S/N 481712345678\r\n",
+        "Probe: S/N 48123456\r\n",
         "J-Link serial: 481712345678\r\n",
         "port /dev/serial/by-id/usb-SEGGER_J-Link_000481712345678-if00\r\n",
         "port /dev/tty.usbmodem0004817123456781\r\n",
