@@ -247,7 +247,10 @@ class Identifiers:
 
     def is_labelled(self, text: str, end: int) -> bool:
         """Return whether what ends there stands behind the name of what it is."""
-        return any(one.end() == end and self._labelled(one) for one in _LABELLED.finditer(text))
+        in_groups = any(one.end() == end for one in _GROUPED_IMSI.finditer(text))
+        return in_groups or any(
+            one.end() == end and self._labelled(one) for one in _LABELLED.finditer(text)
+        )
 
     def _labelled(self, match: re.Match[str]) -> str:
         """Return another number of the kind that is named, "" where the number is none of it."""

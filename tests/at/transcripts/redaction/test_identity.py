@@ -240,6 +240,7 @@ EVERY_LINE = [line for lines in (*NAMING.values(), NO_NAMES) for line in lines]
 @given(lines=st.lists(st.sampled_from(EVERY_LINE), max_size=12))
 @example(["AT+CGSN=1\r", "MEID: 35265610036787\r\n"])
 @example(["AT+CIMI\r", "MEID: 35265610036787\r\n"])
+@example(["AT+CGSN=1\r", "IMSI: 262 011234567890\r\n"])
 @example(["AT+CIMI\r", "IMEI: 352656100367872\r\n"])
 @example(["AT+CGSN=1\r", "2620112345x7890\r\n", 'AT%JWT=0,60,"p"\r', "2620112345x7890\r\n"])
 def test_a_redacted_session_is_left_as_it_is(lines: list[str]) -> None:
